@@ -25,6 +25,7 @@ from tests.bench import (
     dirty_cells,
     fetch_cells,
     fleet_cells,
+    fleet_cost_cells,
     fresh_memory,
     group_cells,
     latency_cells,
@@ -69,6 +70,7 @@ FAMILIES = (
     time_in_tier_cells,
     loss_cells,
     fleet_cells,
+    fleet_cost_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}

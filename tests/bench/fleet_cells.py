@@ -1,29 +1,33 @@
 """From produce() to its acknowledgement of three brokers as one, beside three Kafka brokers.
 
 Kafka keeps three copies of a record and answers when two have it (in their page caches); ours when
-PostgreSQL has committed it. All of it is on this machine: brokers, PostgreSQL, the object store.
+PostgreSQL has committed it. All of it is on this machine: brokers, PostgreSQL, the object store; in
+the cells `-far` each request to the store takes 30 ms longer.
 """
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.bench.cell import Cell, Scale, latency
+from tests.bench.far_store import farther
 from tests.bench.peers import Peer, remove
 from tests.bench.pump import percentile
 from tests.bench.wire import BenchFailed
 from tests.support.clients.containers import free_port
 from tests.support.fleet.brokers import FleetOfBrokers, engines
 from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.tier.s3_server import S3Server
 
 NODES, PARTITIONS = (1, 2, 3), 12
 MESSAGE_BYTES = 1000
 RATES = (1, 5, 20)
+FAR_SECONDS = 0.03
 SETTLED_SECONDS = 8.0
 """After the start, until shards or leaders no longer move."""
 WARM_SECONDS = 2.0
@@ -31,25 +35,37 @@ READY_WITHIN_SECONDS = 60
 
 
 @contextmanager
-def cluster(peer: Peer) -> Iterator[str]:
-    """Three new brokers of the peer's kind; where clients reach them."""
+def started_fleet(
+    peer: Peer, way: Callable[[S3Server], AbstractContextManager[S3Server]] = nullcontext
+) -> Iterator[FleetOfBrokers]:
+    """Three new brokers; `way`: to their store."""
     directory = peer.fresh_directory()
     directory.parent.mkdir(parents=True)
     try:
-        with ExitStack() as stack:
-            if peer.name == "horolog":
-                fleet = FleetOfBrokers(directory.parent, *stack.enter_context(engines()))
-                stack.callback(fleet.end)
+        with engines() as (database, store), way(store) as reached:
+            fleet = FleetOfBrokers(directory.parent, database, reached)
+            try:
                 for node in NODES:
                     fleet.start(node, {"horolog.fleet.lease.ms": "5000"})
-                yield fleet.bootstrap
-            else:
-                yield from _kafkas(peer, directory.parent.as_posix(), stack)
+                yield fleet
+            finally:
+                fleet.end()
     finally:
         remove(directory)
 
 
-def _kafkas(peer: Peer, folder: str, stack: ExitStack) -> Iterator[str]:
+@contextmanager
+def cluster(peer: Peer, store_seconds: float) -> Iterator[str]:
+    """Three new brokers of the peer's kind; where clients reach them."""
+    with ExitStack() as stack:
+        if peer.name == "horolog":
+            way = partial(farther, seconds=store_seconds) if store_seconds else nullcontext
+            yield stack.enter_context(started_fleet(peer, way)).bootstrap
+        else:
+            yield from _kafkas(peer, stack)
+
+
+def _kafkas(peer: Peer, stack: ExitStack) -> Iterator[str]:
     ports, controller = {node: free_port() for node in NODES}, free_port()
     for node, port in ports.items():
         listener = f"PLAINTEXT://127.0.0.1:{port}"
@@ -69,7 +85,8 @@ def _kafkas(peer: Peer, folder: str, stack: ExitStack) -> Iterator[str]:
     yield ",".join(f"127.0.0.1:{port}" for port in ports.values())
 
 
-def _make_topic(bootstrap: str) -> None:
+def make_topic(bootstrap: str) -> Producer:
+    """Waits for all brokers and for leaders; a producer to the topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     end = time.monotonic() + READY_WITHIN_SECONDS
     while len(admin.list_topics(timeout=10).brokers) < len(NODES):
@@ -80,28 +97,28 @@ def _make_topic(bootstrap: str) -> None:
     while True:
         found = admin.list_topics("bench", timeout=10).topics["bench"].partitions.values()
         if len(found) == PARTITIONS and all(each.leader > 0 for each in found):
-            return
+            break
         if time.monotonic() > end:
             raise BenchFailed("a partition has no leader")
         time.sleep(0.1)
+    return Producer({
+        "bootstrap.servers": bootstrap, "acks": -1, "linger.ms": 5,
+        "queue.buffering.max.messages": 1_000_000,
+    })  # fmt: skip
 
 
-def measure(megabytes: int, peer: Peer, scale: Scale) -> Mapping[str, float]:
+def measure(megabytes: int, store_seconds: float, peer: Peer, scale: Scale) -> Mapping[str, float]:
     """Times to the acknowledgement at so many MB/s."""
-    with cluster(peer) as bootstrap:
+    with cluster(peer, store_seconds) as bootstrap:
         share = min(1.0, scale.seconds)
         time.sleep(SETTLED_SECONDS * share)
-        _make_topic(bootstrap)
-        producer = Producer({
-            "bootstrap.servers": bootstrap, "acks": -1, "linger.ms": 5,
-            "queue.buffering.max.messages": 1_000_000,
-        })  # fmt: skip
-        _send(producer, megabytes, WARM_SECONDS * share)
-        took = _send(producer, megabytes, scale.seconds * 2)
+        producer = make_topic(bootstrap)
+        send(producer, megabytes, WARM_SECONDS * share)
+        took = send(producer, megabytes, scale.seconds * 2)
     return {"p50": percentile(took, 50) / 1e6, "p99": percentile(took, 99) / 1e6}
 
 
-def _send(producer: Producer, megabytes: int, seconds: float) -> list[int]:
+def send(producer: Producer, megabytes: int, seconds: float) -> list[int]:
     """Messages evenly, a burst each millisecond; the time of each to its acknowledgement (ns)."""
     value, took, failed = os.urandom(MESSAGE_BYTES), list[int](), list[str]()
     a_tick = megabytes * 1_000_000 / MESSAGE_BYTES / 1000
@@ -128,10 +145,11 @@ def _took(took: list[int], failed: list[str], at: int, error: object, _: object)
 
 CELLS = tuple(
     Cell(
-        f"fleet-ack-{each}",
+        f"fleet-ack-{each}{name}",
         (latency(50, 1.0), latency(99, 1.0)),
-        partial(measure, each),
+        partial(measure, each, seconds),
         starts_nodes=True,
     )
     for each in RATES
+    for name, seconds in (("", 0.0), ("-far", FAR_SECONDS))
 )
