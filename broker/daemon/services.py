@@ -59,6 +59,7 @@ from broker.security.audit.trail import AuditTrail
 from broker.security.authority import DOCUMENT as ACLS
 from broker.security.authority import Authority
 from broker.security.credentials import BY_SASL_NAME, CredentialKey
+from broker.security.delegation.tokens import DOCUMENT as TOKENS
 from broker.security.delegation.tokens import Tokens
 from broker.security.sasl.failures import FailureDelays
 from broker.security.sasl.key_source import KeySource
@@ -318,6 +319,7 @@ class Services:
             self.fleet.shares(QUOTAS, self.quotas)
             self.fleet.shares(USERS, self.users)
             self.fleet.shares(ACLS, self.authority)
+            self.fleet.shares(TOKENS, self.tokens)
         self.producer_ids = ProducerIds(self.env, self.lane, self.logs.producer_ids)
         self.markers = Markers(self.topics, self.waiters, self.clock, self.groups)
         parts = TransactionParts(

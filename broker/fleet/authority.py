@@ -10,20 +10,12 @@ from broker.fleet.committer import FleetReach
 from broker.fleet.image import SETTINGS, BrokerImage
 from broker.fleet.pacing import until_answered
 from broker.fleet.shards import shard_of
+from broker.runtime.documents import NotDecided
 from broker.topics.new_topic import NewTopic
-from storage.errors import StorageError
 
 T = TypeVar("T")
 
 ANSWER_SECONDS = 15.0
-
-
-class NotDecided(StorageError):  # noqa: N818 - what happened
-    """The rows did not take it, or did not say so in time."""
-
-    def __init__(self, message: str) -> None:
-        """`message`: what, and what to do."""
-        super().__init__("the fleet's catalog", message)
 
 
 class FleetAuthority:

@@ -1,14 +1,17 @@
 """Delegation tokens of a broker: made by users, durable, looked up at each log-in (KIP-48).
 
-A change is checked, written, and then counts. Limits of time are those of the settings. Who may
-change a token, and the order of those checks, is as in Kafka (DelegationTokenControlManager).
-Tokens of another secret are kept until they end, and let nobody in.
+A change is checked, decided (in a fleet, by its rows), written, and then counts. Limits of time are
+those of the settings. Who may change a token, and the order of those checks, is as in Kafka
+(DelegationTokenControlManager). Tokens of another secret are kept until they end, and let nobody
+in.
 """
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, NotDecided
 from broker.security.credentials import Credential, Mechanism
 from broker.security.delegation.table import TokenTable
 from broker.security.delegation.token import DelegationToken, TokenKey, TokenSecret, id_of
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from config.store import ConfigStore
     from storage.env import Env
 
+DOCUMENT = "tokens"
+"""Name of the document that they are in a fleet."""
 MAX_TOKENS = 10_000
 MAX_OF_AN_OWNER = 100
 
@@ -51,6 +56,7 @@ class Tokens:
         self._lane = lane
         self._patient = patient
         self._changing = asyncio.Lock()
+        self.authority: DocumentAuthority = DecidesDocumentsHere()
         self._table = TokenTable(secret)
         self.on_removed: Callable[[TokenKey], None] = _ignored
         """Called for each token that is no longer there."""
@@ -97,7 +103,7 @@ class Tokens:
         async with self._changing:
             self._check_room(wish.owner)
             token = await self._patient.run(self._made, wish, self._table.secret)
-            self._table = await self._lane.run(self._changed, self._table, token)
+            await self._decide(self._table.with_token(token))
             return token
 
     async def renew(self, hmac: bytes, period_ms: int, user: str) -> int:
@@ -124,12 +130,31 @@ class Tokens:
             return await self._end_at(token, now_ms + period_ms)
 
     async def sweep(self) -> None:
-        """Removes the tokens that have ended. Raises StorageError."""
+        """Removes the tokens that have ended. Raises StorageError.
+
+        Of the nodes of a fleet one does, and the others hear of it.
+        """
         async with self._changing:
             now_ms = self._env.clock.now_ms()
             ended = [each for each in self._table.rows.values() if each.has_ended(now_ms)]
-            if ended:
-                await self._remove(ended)
+            with suppress(NotDecided):
+                if ended:
+                    await self._remove(ended)
+
+    async def follow(self, content: bytes) -> None:
+        """Has the tokens that an authority has decided. CorruptCheckpoint, NewerFormat, DiskError.
+
+        Sessions of those that are gone, or end earlier, end with them.
+        """
+        async with self._changing:
+            before = self._table
+            await self._write(await self._lane.run(_parsed, before.secret, content))
+            for token_id, was in before.rows.items():
+                now = self._table.rows.get(token_id)
+                if now is None:
+                    self.on_removed(TokenKey(token_id))
+                elif now.expires_ms < was.expires_ms:
+                    self.on_ending(TokenKey(token_id), now.expires_ms)
 
     def _living(self, token_id: str) -> DelegationToken | None:
         """The token of this id, if a log-in by it is good now."""
@@ -146,14 +171,14 @@ class Tokens:
 
     async def _end_at(self, token: DelegationToken, expires_ms: int) -> int:
         changed = token.ending(expires_ms)
-        self._table = await self._lane.run(self._changed, self._table, changed)
+        await self._decide(self._table.with_token(changed))
         if changed.expires_ms < token.expires_ms:
             self.on_ending(TokenKey(token.token_id), changed.expires_ms)
         return changed.expires_ms
 
     async def _remove(self, tokens: list[DelegationToken]) -> None:
         """Durable first; then their connections end."""
-        self._table = await self._lane.run(self._reduced, self._table, tokens)
+        await self._decide(self._table.without(tokens))
         for each in tokens:
             self.on_removed(TokenKey(each.token_id))
 
@@ -176,17 +201,15 @@ class Tokens:
             {each: secret.credential(token_id, each) for each in Mechanism},
         )
 
-    def _changed(self, table: TokenTable, token: DelegationToken) -> TokenTable:
-        """On the lane."""
-        return self._written(table.with_token(token))
+    async def _decide(self, table: TokenTable) -> None:
+        """The next table counts when it is decided and written. StorageError."""
+        await self.authority.decided(DOCUMENT, table.as_bytes())
+        await self._write(table)
 
-    def _reduced(self, table: TokenTable, tokens: list[DelegationToken]) -> TokenTable:
-        """On the lane."""
-        return self._written(table.without(tokens))
-
-    def _written(self, table: TokenTable) -> TokenTable:
-        self._env.fs.write_atomically(self._path(), table.as_bytes())
-        return table
+    async def _write(self, table: TokenTable) -> None:
+        write = self._env.fs.write_atomically
+        await self._lane.run(lambda: write(self._path(), table.as_bytes()))
+        self._table = table
 
     def _check_room(self, owner: str) -> None:
         if len(self._table) >= MAX_TOKENS:
@@ -199,6 +222,10 @@ class Tokens:
 
     def _path(self) -> str:
         return f"{self._lane.log_dir}/{FILE_NAME}"
+
+
+def _parsed(secret: TokenSecret, content: bytes) -> TokenTable:
+    return TokenTable(secret, parse(DOCUMENT, content.decode()))
 
 
 def _check_has_not_ended(token: DelegationToken, now_ms: int) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from broker.fleet.authority import FleetAuthority, NotDecided
+from broker.fleet.authority import FleetAuthority
 from broker.fleet.catalog.rows import (
     Document,
     FleetFacts,
@@ -30,6 +30,7 @@ from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.quotas.service import DOCUMENT as QUOTAS
 from broker.quotas.table import QuotaTable
+from broker.runtime.documents import NotDecided
 from broker.security.acl import Acl
 from broker.security.authority import DOCUMENT as ACLS
 from broker.security.credentials import Credential, CredentialKey, Mechanism

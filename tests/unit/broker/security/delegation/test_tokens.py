@@ -5,6 +5,7 @@ import base64
 import pytest
 from scramp import ScramClient
 
+from broker.runtime.documents import NotDecided
 from broker.security.credentials import Mechanism
 from broker.security.delegation import tokens as subject
 from broker.security.delegation.token import DelegationToken, TokenKey
@@ -14,7 +15,7 @@ from broker.security.sasl.exchange import InvalidCredentials
 from broker.security.sasl.scram import ScramExchange
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Env
-from storage.errors import DiskError
+from storage.errors import CorruptCheckpoint, DiskError
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng, SimClock, sim_env
 from tests.support.worlds.handler_world import LOG_DIR
@@ -232,3 +233,52 @@ async def test_a_disk_that_refuses_changes_nothing(monkeypatch: pytest.MonkeyPat
             await change
     assert tokens.all() == [made]
     assert disk.fs.exists(f"{LOG_DIR}/{FILE_NAME}")
+
+
+class Decides:
+    """An authority that takes what it gets, or says that another was first."""
+
+    def __init__(self) -> None:
+        self.content = b""
+        self.is_late = False
+
+    async def decided(self, name: str, content: bytes) -> None:
+        assert name == "tokens"
+        if self.is_late:
+            raise NotDecided("changed meanwhile")
+        self.content = content
+
+
+async def test_tokens_of_a_fleet_count_where_they_are_followed() -> None:
+    here, there, authority = tokens_on(), tokens_on(), Decides()
+    here.authority = authority
+    ended, removed = list[tuple[TokenKey, int]](), list[TokenKey]()
+    there.on_ending = lambda key, at_ms: ended.append((key, at_ms))
+    there.on_removed = removed.append
+    made, other = await here.create(WISH), await here.create(WISH)
+    await there.follow(authority.content)
+    assert {each.token_id for each in there.all()} == {made.token_id, other.token_id}
+    assert there.hmac_of(made) == here.hmac_of(made)
+    ends_ms = await here.expire(here.hmac_of(made), 5000, "alice")
+    await here.expire(here.hmac_of(other), -1, "alice")
+    await there.follow(authority.content)
+    assert ended == [(TokenKey(made.token_id), ends_ms)]
+    assert removed == [TokenKey(other.token_id)]
+    with pytest.raises(CorruptCheckpoint):
+        await there.follow(authority.content[:-9])
+    assert [each.token_id for each in there.all()] == [made.token_id]
+
+
+async def test_of_a_change_that_was_not_decided_nothing_is_left() -> None:
+    disk, authority = Disk(), Decides()
+    tokens = tokens_on(disk.env)
+    tokens.authority = authority
+    made = await tokens.create(WISH)
+    authority.is_late = True
+    with pytest.raises(NotDecided):
+        await tokens.create(WISH)
+    with pytest.raises(NotDecided):
+        await tokens.renew(tokens.hmac_of(made), 5000, "alice")
+    disk.clock.advance(8 * DAY_MS)
+    await tokens.sweep()  # another node was first
+    assert tokens.all() == [made] == tokens_on(disk.env).all()
