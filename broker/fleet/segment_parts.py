@@ -31,19 +31,8 @@ class SegmentParts(NamedTuple):
     env: Env
 
     def manifest_of(self, row: PartitionRow) -> Manifest:
-        """The state that the rows name; the empty one where they name none, or where the log
-        begins behind it. Asks the store.
-
-        CorruptCheckpoint, ObjectMissing, StoreError.
-        """
-        keys = keys_of(row)
-        empty = Manifest(0, *keys, log_start_offset=row.log_start_offset)
-        if row.manifest is None:
-            return empty
-        found = read_one(self.store, EpochKeys(keys, row.manifest.epoch), row.manifest.number)
-        if (found.topic, found.topic_id, found.partition) != tuple(keys):
-            raise CorruptCheckpoint(keys.prefix, "the manifest is another partition's")
-        return found if found.end_offset > row.log_start_offset else empty
+        """As `named_manifest`."""
+        return named_manifest(self.store, row)
 
     def adopted(self, row: PartitionRow, manifest: Manifest, *, is_local: bool) -> Log:
         """A log of which all is in the store. Blocks, and asks the store for its producers.
@@ -104,6 +93,22 @@ class SegmentParts(NamedTuple):
         """
         state = LocalState(begun(manifest), log.snapshot.local_start_offset)
         local_state.save(self.env.fs, log.files.path, state)
+
+
+def named_manifest(store: ObjectStore, row: PartitionRow) -> Manifest:
+    """The state that the rows name; the empty one where they name none, or where the log begins
+    behind it. Blocks, and asks the store.
+
+    CorruptCheckpoint, NewerFormat, ObjectMissing, StoreError.
+    """
+    keys = keys_of(row)
+    empty = Manifest(0, *keys, log_start_offset=row.log_start_offset)
+    if row.manifest is None:
+        return empty
+    found = read_one(store, EpochKeys(keys, row.manifest.epoch), row.manifest.number)
+    if (found.topic, found.topic_id, found.partition) != tuple(keys):
+        raise CorruptCheckpoint(keys.prefix, "the manifest is another partition's")
+    return found if found.end_offset > row.log_start_offset else empty
 
 
 def ranges_of(manifest: Manifest, begin: int) -> list[EpochRange]:

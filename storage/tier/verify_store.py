@@ -4,7 +4,7 @@ Partitions are looked at one after the other. A broker may be at work meanwhile:
 lost is asked for once more, and looked up in the manifest as it is then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -74,7 +74,7 @@ def verify_partition(store: ObjectStore, keys: PartitionKeys, *, deep: bool) -> 
         finding = TierFinding(keys, None, keys.manifests, TierFault.MANIFEST, str(error))
         return VerifiedPartition(keys, 0, 0, 0, (*gaps, finding))
     rows = () if newest is None else newest.segments
-    damage = [each for row in rows for each in _Segment(store, keys, row).faults(found, deep=deep)]
+    damage = damaged_segments(store, keys, rows, found, deep=deep)
     if damage:
         damage = _still(store, damage)
     named = {keys.segment(row.base_offset, row.unique, end) for row in rows for end in _ENDS}
@@ -82,6 +82,21 @@ def verify_partition(store: ObjectStore, keys: PartitionKeys, *, deep: bool) -> 
     size_bytes = sum(row.size_bytes + side_bytes(row) for row in rows)
     unnamed = len(segments - named)
     return VerifiedPartition(keys, len(rows), size_bytes, unnamed, (*gaps, *damage))
+
+
+def damaged_segments(
+    store: ObjectStore,
+    keys: PartitionKeys,
+    rows: Iterable[RemoteSegment],
+    found: Mapping[str, ObjectFacts],
+    *,
+    deep: bool,
+) -> list[TierFinding]:
+    """Damage of these segments. `found`: objects of the partition, as the store has listed them.
+
+    StoreError: nothing is proven.
+    """
+    return [each for row in rows for each in _Segment(store, keys, row).faults(found, deep=deep)]
 
 
 _ENDS = (RECORDS, SIDE)
@@ -119,7 +134,7 @@ class _Segment:
         self._keys = keys
         self._row = row
 
-    def faults(self, found: dict[str, ObjectFacts], *, deep: bool) -> Iterator[TierFinding]:
+    def faults(self, found: Mapping[str, ObjectFacts], *, deep: bool) -> Iterator[TierFinding]:
         row = self._row
         objects = (
             (RECORDS, TierFault.RECORDS, row.size_bytes),

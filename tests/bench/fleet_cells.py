@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.bench.cell import Cell, Scale, latency
@@ -85,15 +85,26 @@ def _kafkas(peer: Peer, stack: ExitStack) -> Iterator[str]:
     yield ",".join(f"127.0.0.1:{port}" for port in ports.values())
 
 
+def _is_made(admin: AdminClient) -> bool:
+    """False while whoever was asked does not know of all brokers."""
+    topic = NewTopic("bench", PARTITIONS, len(NODES))
+    try:
+        admin.create_topics([topic])["bench"].result(60)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
+            raise
+        return False
+    return True
+
+
 def make_topic(bootstrap: str) -> Producer:
     """Waits for all brokers and for leaders; a producer to the topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     end = time.monotonic() + READY_WITHIN_SECONDS
-    while len(admin.list_topics(timeout=10).brokers) < len(NODES):
+    while not _is_made(admin):
         if time.monotonic() > end:
             raise BenchFailed("a broker is not there")
         time.sleep(0.1)
-    admin.create_topics([NewTopic("bench", PARTITIONS, len(NODES))])["bench"].result(60)
     while True:
         found = admin.list_topics("bench", timeout=10).topics["bench"].partitions.values()
         if len(found) == PARTITIONS and all(each.leader > 0 for each in found):

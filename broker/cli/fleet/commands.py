@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 COLUMNS = ("node", "address", "version", ">life", ">shards", "state")
 UNKNOWN_NODE = 1
+STORE = "The fleet's object store, as its brokers' horolog.tier.url has it."
 
 
 def at_url(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,23 +32,22 @@ def at_url(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def with_directory(
-    store: str, directory: str
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds the options that name the object store and a data directory, with these helps."""
+def with_store(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the options that name the object store, with this help."""
 
     def added(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in (
-            click.option(
-                "--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too."
-            ),
-            click.option("--data-dir", "directory", metavar="DIR", required=True, help=directory),
-            click.option("--store", "place", metavar="URL", required=True, help=store),
-        ):
-            command = option(command)
-        return command
+        allow_http = click.option(
+            "--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too."
+        )
+        place = click.option("--store", "place", metavar="URL", required=True, help=help_text)
+        return place(allow_http(command))
 
     return added
+
+
+def with_directory(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the option that names a data directory, with this help."""
+    return click.option("--data-dir", "directory", metavar="DIR", required=True, help=help_text)
 
 
 @click.group("fleet", no_args_is_help=False)
@@ -122,12 +122,43 @@ def drain(url: str, node_id: int, *, undo: bool) -> int:
     return 0
 
 
+@command.command("verify", short_help="Prove that a fleet has all that is committed.")
+@at_url
+@with_store(STORE)
+@click.argument("topic", required=False)
+@click.option("--deep", is_flag=True, help="Read all commits and objects, compare checksums.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(
+    url: str, place: str, topic: str | None, *, allow_http: bool, deep: bool, as_json: bool
+) -> int:
+    """Prove that database and store have all that is committed, of all topics or of TOPIC.
+
+    Each manifest that the rows name can be read, its segments are there and have their sizes, and
+    so do the objects of commits; together they have every offset from the log start to the end.
+    With --deep all bytes are read and their checksums compared. Nothing is changed, no broker is
+    asked, and all may be at work.
+
+    Exit status: 0 when everything is whole, 3 when something is not, 2 when the database or the
+    store cannot be read.
+    """
+    from broker.access.store.refusals import TierRefused
+    from broker.cli.fleet.verifying import show, show_json, verified
+    from storage.errors import StorageError
+
+    try:
+        done = _run(lambda: verified(_checked(url), place, topic, deep=deep, allow_http=allow_http))
+    except (TierRefused, StorageError) as error:
+        raise CommandFailed(str(error), NOT_USABLE) from error
+    if topic is not None and not done:
+        raise CommandFailed(f"the fleet has no topic {topic}", NOT_USABLE)
+    (show_json if as_json else show)(done, deep=deep)
+    return CORRUPT if any(each.findings for each in done) else 0
+
+
 @command.command("export", short_help="Make a data directory of all that a fleet has.")
 @at_url
-@with_directory(
-    "The fleet's object store, as its brokers' horolog.tier.url has it.",
-    "Directory to make; empty if it is there.",
-)
+@with_store(STORE)
+@with_directory("Directory to make; empty if it is there.")
 def export(url: str, place: str, directory: str, *, allow_http: bool) -> int:
     """Make a data directory of all topics, records, groups, settings, users and ACLs of a fleet.
 
@@ -159,10 +190,8 @@ def export(url: str, place: str, directory: str, *, allow_http: bool) -> int:
 
 @command.command("import", short_help="Bring the data directory of one broker into a new fleet.")
 @at_url
-@with_directory(
-    "The fleet's object store, as its brokers' horolog.tier.url will have it.",
-    "Directory of a Horolog or a Kafka that stood alone, and is stopped.",
-)
+@with_store("The fleet's object store, as its brokers' horolog.tier.url will have it.")
+@with_directory("Directory of a Horolog or a Kafka that stood alone, and is stopped.")
 def import_(url: str, place: str, directory: str, *, allow_http: bool) -> int:
     """Bring all that one broker has into a fleet that has nothing, and of which no node lives.
 

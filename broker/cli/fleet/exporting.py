@@ -1,7 +1,8 @@
 """`horolog fleet export` and `import`: the stores are opened, and progress is shown."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from broker.access.store.objects import open_store
@@ -26,20 +27,26 @@ class _Threads:
         return await asyncio.to_thread(work, *arguments)
 
 
-async def exported(url: str, place: str, directory: str, *, allow_http: bool) -> Exported:
-    """Makes the directory. CatalogError, TierRefused, CorruptFrame, StorageError."""
-    env, catalog = real_env(), PostgresCatalog(url)
+@asynccontextmanager
+async def opened_source(url: str, place: str, *, allow_http: bool) -> AsyncIterator[ExportSource]:
+    """A fleet to read. CatalogError, TierRefused, StorageError."""
+    catalog = PostgresCatalog(url)
     try:
         facts = await catalog.facts()
         segments = open_store(place, allow_http=allow_http)
-        commits = CommitObjects(segments, _Threads(), env.rng)
+        commits = CommitObjects(segments, _Threads(), real_env().rng)
         commits.use(facts.fleet_id)
-        source = ExportSource(catalog, commits, segments)
-        log_dir = directory.rstrip("/") or "/"
-        with partition_bar() as bar:
-            return await FleetExport(source, env, log_dir).run(progress_of(bar))
+        yield ExportSource(catalog, commits, segments)
     finally:
         await catalog.close()
+
+
+async def exported(url: str, place: str, directory: str, *, allow_http: bool) -> Exported:
+    """Makes the directory. CatalogError, TierRefused, CorruptFrame, StorageError."""
+    log_dir = directory.rstrip("/") or "/"
+    async with opened_source(url, place, allow_http=allow_http) as source:
+        with partition_bar() as bar:
+            return await FleetExport(source, real_env(), log_dir).run(progress_of(bar))
 
 
 async def imported(

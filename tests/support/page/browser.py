@@ -20,7 +20,7 @@ OPTIONS = (
     "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-PATIENCE_MS = 20_000
+PATIENCE_MS = 45_000
 
 
 def missing() -> str | None:
