@@ -5,6 +5,7 @@ chose, control characters are escaped."""
 
 import sys
 from collections.abc import Iterable, Sequence
+from enum import Enum
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -33,6 +34,23 @@ class TablePage:
         self._console.file.write(
             "".join(f"{each.rstrip()}\n" for each in capture.get().splitlines())
         )
+
+
+def show_proof(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[RenderableType]],
+    findings: Sequence[tuple[str, Enum]],
+    proof: str,
+) -> None:
+    """A table; lines of what is damaged, and what of each kind follows; `proof` without damage."""
+    page = TablePage()
+    page.table(columns, rows)
+    for line, _ in findings:
+        page.line(line)
+    for fault in dict.fromkeys(fault for _, fault in findings):
+        page.line(f"{fault.name.lower()}: {fault.value}")
+    if not findings:
+        page.line(proof)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
 from config.names import TOPIC_KEYS
+from tests.support.patience import until
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.live_topic import LiveBroker
 
@@ -209,7 +210,7 @@ def _delay(live: LiveBroker, key: str) -> None:
     topic.produce(live.now_ms)
     live.step(PASS)
     assert topic.bases() == [2]
-    live.until(lambda: topic.files(".log.deleted") == [0])  # a thread removes it
+    until(lambda: topic.files(".log.deleted") == [0])  # a thread removes it
 
 
 # -- when a segment ends

@@ -19,8 +19,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration.fleet.conftest import both
-from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server
 from tests.support.worlds.broker_process import HOROLOG
 
@@ -40,15 +41,10 @@ PAD = b"x" * 1000
 
 @pytest.fixture
 def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
-    brokers = FleetOfBrokers(tmp_path, *both)
-    try:
-        for node_id in NODES:
-            brokers.start(node_id)
+    with some_brokers(tmp_path, both, NODES) as brokers:
         admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
         admin.create_topics([NewTopic("t", PARTITIONS)])["t"].result(30)
         yield brokers
-    finally:
-        brokers.end()
 
 
 class Writer:
@@ -70,13 +66,6 @@ class Writer:
             if self.sent % 1000 == 0:
                 self._producer.poll(0)
         assert self._producer.flush(PATIENCE) == 0
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
 
 
 def leader_of(fleet: FleetOfBrokers, partition: int) -> int:

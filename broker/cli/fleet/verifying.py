@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from broker.cli.fleet.exporting import opened_source
-from broker.cli.tables import TablePage
+from broker.cli.tables import show_proof
 from broker.fleet.exchange.verify import FleetFinding, FleetProof, VerifiedRows
 from config.quantities import counted, number, size
 
@@ -24,19 +24,16 @@ async def verified(
 
 def show(done: Sequence[VerifiedRows], *, deep: bool) -> None:
     """A table by topic, and each finding in a line."""
-    page = TablePage()
     topics: dict[str, list[VerifiedRows]] = {}
     for each in done:
         topics.setdefault(each.keys.topic, []).append(each)
-    page.table(COLUMNS, (_row(name, partitions) for name, partitions in topics.items()))
-    findings = [finding for each in done for finding in each.findings]
-    for finding in findings:
-        page.line(_line(finding))
-    for fault in {finding.fault: None for finding in findings}:
-        page.line(f"{fault.name.lower()}: {fault.value}")
-    if not findings:
-        proof = "their checksums are right" if deep else "--deep reads their bytes"
-        page.line(f"All that {counted(len(done), 'partition')} have is there; {proof}.")
+    proof = "their checksums are right" if deep else "--deep reads their bytes"
+    show_proof(
+        COLUMNS,
+        (_row(name, partitions) for name, partitions in topics.items()),
+        [(_line(finding), finding.fault) for each in done for finding in each.findings],
+        f"All that {counted(len(done), 'partition')} have is there; {proof}.",
+    )
 
 
 def show_json(done: Sequence[VerifiedRows], *, deep: bool) -> None:

@@ -76,22 +76,19 @@ def _partitions(store: "ObjectStore", topic: str | None) -> "Sequence[PartitionK
 
 
 def _show(done: "Sequence[VerifiedPartition]", *, deep: bool) -> None:
-    from broker.cli.tables import TablePage
+    from broker.cli.tables import show_proof
     from config.quantities import counted
 
-    page = TablePage()
     topics: dict[str, list[VerifiedPartition]] = {}
     for each in done:
         topics.setdefault(each.keys.topic, []).append(each)
-    page.table(COLUMNS, (_row(name, partitions) for name, partitions in topics.items()))
-    findings = [finding for each in done for finding in each.findings]
-    for finding in findings:
-        page.line(_line(finding))
-    for fault in {finding.fault: None for finding in findings}:
-        page.line(f"{fault.name.lower()}: {fault.value}")
-    if not findings:
-        proof = "and its checksums" if deep else "with its size; --deep reads its bytes"
-        page.line(f"Each named object of {counted(len(done), 'partition')} is there, {proof}.")
+    proof = "and its checksums" if deep else "with its size; --deep reads its bytes"
+    show_proof(
+        COLUMNS,
+        (_row(name, partitions) for name, partitions in topics.items()),
+        [(_line(finding), finding.fault) for each in done for finding in each.findings],
+        f"Each named object of {counted(len(done), 'partition')} is there, {proof}.",
+    )
 
 
 def _row(topic: str, partitions: "list[VerifiedPartition]") -> tuple[str, ...]:

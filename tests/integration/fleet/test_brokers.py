@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,9 @@ from pipeline.errors import NoConnection
 from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode
-from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -30,20 +31,8 @@ STILL = 4
 @pytest.fixture
 def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
     """Three brokers that run."""
-    brokers = FleetOfBrokers(tmp_path, *both)
-    try:
-        for node_id in (1, 2, 3):
-            brokers.start(node_id)
+    with some_brokers(tmp_path, both, (1, 2, 3)) as brokers:
         yield brokers
-    finally:
-        brokers.end()
-
-
-def eventually(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
 
 
 def leaders(admin: AdminClient, topic: str = "t") -> dict[int, int]:
@@ -56,7 +45,7 @@ def made(fleet: FleetOfBrokers, topic: str = "t", **config: str) -> AdminClient:
     admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
     new = NewTopic(topic, PARTITIONS, config=dict(config))
     admin.create_topics([new])[topic].result(30)
-    eventually(lambda: set(leaders(admin, topic).values()) == set(fleet.running), "no leaders")
+    until(lambda: set(leaders(admin, topic).values()) == set(fleet.running), "no leaders")
     settled(admin, topic)
     return admin
 
@@ -146,12 +135,12 @@ def test_settings_and_topics_count_on_every_node(fleet: FleetOfBrokers) -> None:
             found.add(future.result(10)[key].value)
         return found
 
-    eventually(lambda: shown("max.message.bytes") == {"2000"}, "the setting is not everywhere")
+    until(lambda: shown("max.message.bytes") == {"2000"}, "the setting is not everywhere")
     assert shown("horolog.durability") == {"fsync"}
     admin.delete_topics(["t"])["t"].result(30)
     for node in fleet.running.values():
         alone = AdminClient({"bootstrap.servers": node.bootstrap})
-        eventually(lambda alone=alone: "t" not in alone.list_topics(timeout=10).topics, "it stays")
+        until(lambda alone=alone: "t" not in alone.list_topics(timeout=10).topics, "it stays")
 
 
 def test_a_node_that_is_killed_loses_nothing(fleet: FleetOfBrokers) -> None:
@@ -166,7 +155,7 @@ def test_a_node_that_is_killed_loses_nothing(fleet: FleetOfBrokers) -> None:
     sender.flush()
     assert set(leaders(admin).values()) == {1, 3}
     fleet.start(2)
-    eventually(lambda: 2 in leaders(admin).values(), "it got nothing back")
+    until(lambda: 2 in leaders(admin).values(), "it got nothing back")
     sender.send(1000)
     sender.flush()
     found = read_all(fleet, sender.sent)
@@ -180,10 +169,10 @@ def test_a_node_that_stops_hands_its_partitions_over(fleet: FleetOfBrokers) -> N
     for node_id in (1, 2, 3):
         sender.send(500)
         fleet.stop(node_id)
-        eventually(lambda node_id=node_id: node_id not in leaders(admin).values(), "it leads on")
+        until(lambda node_id=node_id: node_id not in leaders(admin).values(), "it leads on")
         sender.send(500)
         fleet.start(node_id)
-        eventually(lambda node_id=node_id: node_id in leaders(admin).values(), "it got nothing")
+        until(lambda node_id=node_id: node_id in leaders(admin).values(), "it got nothing")
     sender.flush()
     assert read_all(fleet, sender.sent) == sender.places
 
@@ -245,7 +234,7 @@ def test_records_that_were_deleted_stay_so_with_another_leader(fleet: FleetOfBro
     for future in admin.delete_records(asked).values():
         assert future.result(30).low_watermark == 100
     fleet.kill(1)
-    eventually(lambda: set(leaders(admin).values()) == {2, 3}, "no take-over")
+    until(lambda: set(leaders(admin).values()) == {2, 3}, "no take-over")
     consumer = Consumer({"bootstrap.servers": fleet.bootstrap, "group.id": "none"})
 
     def ends(partition: int) -> tuple[int, int] | None:
@@ -256,6 +245,6 @@ def test_records_that_were_deleted_stay_so_with_another_leader(fleet: FleetOfBro
 
     for each in range(PARTITIONS):
         found: list[tuple[int, int] | None] = []
-        eventually(lambda each=each, found=found: found.append(ends(each)) or found[-1], "no ends")
+        until(lambda each=each, found=found: found.append(ends(each)) or found[-1], "no ends")
         assert found[-1] == (100, 200)
     consumer.close()

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.tier.s3_server import S3Server
 from tests.support.worlds.broker_process import HOROLOG, start_broker
@@ -27,13 +27,8 @@ SETTINGS = {
 
 @pytest.fixture
 def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
-    brokers = FleetOfBrokers(tmp_path, *both)
-    try:
-        for node_id in (1, 2):
-            brokers.start(node_id, SETTINGS)
+    with some_brokers(tmp_path, both, (1, 2), SETTINGS) as brokers:
         yield brokers
-    finally:
-        brokers.end()
 
 
 def fill(bootstrap: str) -> None:

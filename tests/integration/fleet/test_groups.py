@@ -1,7 +1,7 @@
 """Groups of a fleet: each has a coordinator, and goes on with another one when that is gone."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.fleet.brokers import FleetOfBrokers
 from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -106,13 +107,6 @@ def listed(admin: AdminClient) -> set[str]:
     return {each.group_id for each in admin.list_consumer_groups().result(30).valid}
 
 
-def eventually(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
-
-
 def committed(fleet: FleetOfBrokers, group: str) -> int:
     """The sum of all offsets; not by the admin client, which NOT_COORDINATOR crashes."""
     asker = Consumer({"bootstrap.servers": fleet.bootstrap, "group.id": group})
@@ -162,7 +156,7 @@ def test_offsets_are_where_they_were_whoever_coordinates(fleet: FleetOfBrokers) 
         fleet.start(node_id, SETTINGS)
     admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
     names = {f"group-{each}" for each in range(5)}
-    eventually(lambda: listed(admin) == names, "groups are missing")
+    until(lambda: listed(admin) == names, "groups are missing")
     for number in range(5):
         assert committed(fleet, f"group-{number}") == 400
     deleted = admin.delete_consumer_groups([f"group-{each}" for each in range(5)])
@@ -170,4 +164,4 @@ def test_offsets_are_where_they_were_whoever_coordinates(fleet: FleetOfBrokers) 
         with suppress(KafkaException):  # as above; what was left is asked for again
             future.result(30)
     admin.delete_consumer_groups(sorted(listed(admin)) or ["none"])
-    eventually(lambda: listed(admin) == set(), "groups were left")
+    until(lambda: listed(admin) == set(), "groups were left")

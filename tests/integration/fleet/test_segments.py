@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
@@ -11,8 +11,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -32,20 +33,8 @@ SMALL = {"segment.bytes": str(1 << 20)}
 
 @pytest.fixture
 def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
-    brokers = FleetOfBrokers(tmp_path, *both)
-    try:
-        for node_id in (1, 2, 3):
-            brokers.start(node_id, SETTINGS)
+    with some_brokers(tmp_path, both, (1, 2, 3), SETTINGS) as brokers:
         yield brokers
-    finally:
-        brokers.end()
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
 
 
 def made(fleet: FleetOfBrokers, **config: str) -> AdminClient:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.tier.s3_server import S3Server
 from tests.support.worlds.broker_process import start_broker
@@ -25,13 +25,8 @@ CONFIG = {"internal.segment.bytes": "20000", "retention.ms": "-1"}
 
 @pytest.fixture
 def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
-    brokers = FleetOfBrokers(tmp_path, *both)
-    try:
-        for node_id in (1, 2, 3):
-            brokers.start(node_id)
+    with some_brokers(tmp_path, both, (1, 2, 3)) as brokers:
         yield brokers
-    finally:
-        brokers.end()
 
 
 def made(bootstrap: str, **more: str) -> AdminClient:

@@ -1,7 +1,6 @@
 """Users and delegation tokens of a fleet: made on one node, they count on every node."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,14 +24,14 @@ from tests.integration.test_delegation_tokens import (
     made,
 )
 from tests.integration.test_sasl import PASSWORD
-from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server, free_ports
 
 __all__ = ["_closed_clients"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 NODES = (1, 2)
-PATIENCE = 30.0
 
 
 class Secured:
@@ -55,20 +54,8 @@ class Secured:
 
 @pytest.fixture
 def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[Secured]:
-    brokers = FleetOfBrokers(tmp_path, *both)
-    try:
+    with some_brokers(tmp_path, both, ()) as brokers:
         yield Secured(brokers)
-    finally:
-        brokers.end()
-
-
-def eventually(holds: Callable[[], object]) -> float:
-    """Seconds that it took."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() < began + PATIENCE
-        time.sleep(0.05)
-    return time.monotonic() - began
 
 
 def add_alice(node: Any) -> None:
@@ -86,7 +73,7 @@ def test_a_token_of_one_node_is_a_session_on_another_until_it_ends(fleet: Secure
     alice = alice_of(first)
     token = made(alice)
     assert token.error_code == 0
-    eventually(lambda: by_token(second, token)[1].error_code == 0)
+    until(lambda: by_token(second, token)[1].error_code == 0)
     session, _ = by_token(second, token)
     assert session.call(metadata.MetadataRequest(topics=[]), 1).brokers
 

@@ -17,6 +17,7 @@ from tests.support.clients import java_programs
 from tests.support.clients.java_programs import JavaProgram
 from tests.support.fleet.brokers import FleetOfBrokers
 from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(360)]
@@ -49,13 +50,6 @@ def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[Fle
         yield brokers
     finally:
         brokers.end()
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
 
 
 def leaders(admin: AdminClient) -> set[int]:

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration.fleet.test_segments import copied, rows
-from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.tier.s3_server import S3Server
 from tests.support.worlds.broker_process import HOROLOG
@@ -27,13 +27,8 @@ SETTINGS = {
 
 @pytest.fixture
 def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
-    brokers = FleetOfBrokers(tmp_path, *both)
-    try:
-        for node_id in (1, 2):
-            brokers.start(node_id, SETTINGS)
+    with some_brokers(tmp_path, both, (1, 2), SETTINGS) as brokers:
         yield brokers
-    finally:
-        brokers.end()
 
 
 def asked(fleet: FleetOfBrokers, *more: str) -> tuple[int, str, str]:

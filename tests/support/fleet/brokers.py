@@ -1,7 +1,7 @@
 """Brokers of one fleet as processes, with a real PostgreSQL and a real object store."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -82,6 +82,23 @@ class FleetOfBrokers:
         """All of them."""
         for each in list(self.running):
             self.kill(each)
+
+
+@contextmanager
+def some_brokers(
+    folder: Path,
+    both: tuple[PostgresServer, S3Server],
+    nodes: Iterable[int],
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[FleetOfBrokers]:
+    """Brokers of a new fleet that run, and end with it."""
+    brokers = FleetOfBrokers(folder, *both)
+    try:
+        for node_id in nodes:
+            brokers.start(node_id, settings)
+        yield brokers
+    finally:
+        brokers.end()
 
 
 @contextmanager

@@ -3,8 +3,6 @@
 The producer and the consumer stay connected while settings change under them.
 """
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +44,6 @@ class LiveBroker:
     def step(self, by: str) -> None:
         """Time passes; whatever was due has happened when this returns."""
         self.http.post("/api/clock/step", by=by)
-
-    def until(self, holds: Callable[[], bool]) -> None:
-        """Waits for what a step has begun and threads of the broker finish."""
-        end = time.monotonic() + PATIENCE
-        while not holds():
-            assert time.monotonic() < end
-            time.sleep(0.02)
 
     def topic(self, name: str, **settings: str) -> "LiveTopic":
         """A new topic; settings with underscores for dots."""
