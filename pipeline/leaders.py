@@ -33,6 +33,11 @@ class Leaders:
             self._known[topic] = [brokers.get(each.leader_id, "") for each in ordered]
         return self._known[topic]
 
+    def of_partition(self, topic: str, partition: int) -> str:
+        """HOST:PORT; empty where there is no leader now, or no such partition. As `of`."""
+        found = self.of(topic)
+        return found[partition] if partition < len(found) else ""
+
     def topic_id(self, topic: str) -> str:
         """32 hex digits; empty from a broker of before topic ids. As `of`."""
         _, found = self._asked(topic)

@@ -54,8 +54,11 @@ def plan(
     share = -(-len(shards) // len(open_to))
     if free:
         return BalancePlan(take=max(min(free, share - len(mine)), 0))
-    owners = {each.shard_id: each.owner for each in shards}
-    return BalancePlan(gifts=tuple(_evened_out(me, mine, open_to, counts, _Spread(owners, topics))))
+    to = _poorer(me, open_to, counts)
+    if to is None:
+        return BalancePlan()
+    spread = _Spread({each.shard_id: each.owner for each in shards}, topics)
+    return BalancePlan(gifts=(Gift(spread.best(mine, me, to), to),))
 
 
 def _given_away(
@@ -69,22 +72,13 @@ def _given_away(
     return gifts
 
 
-def _evened_out(
-    me: Incarnation,
-    mine: Sequence[OwnedShard],
-    open_to: Sequence[Incarnation],
-    counts: Counter[Incarnation],
-    spread: "_Spread",
-) -> list[Gift]:
-    """One gift at a time, from the node that has most to the one that has fewest.
-
-    It is the shard of whose topics the giver has most more than the other.
-    """
+def _poorer(
+    me: Incarnation, open_to: Sequence[Incarnation], counts: Counter[Incarnation]
+) -> Incarnation | None:
+    """The node that has fewest, if this one has most: it gets one. None: there is nothing to do."""
     fewest = min(open_to, key=lambda each: (counts[each], each))
     most = max(open_to, key=lambda each: (counts[each], each))
-    if most != me or counts[me] - counts[fewest] < 2:
-        return []
-    return [Gift(max(mine, key=lambda each: (spread.gain(each, me, fewest), each)), fewest)]
+    return fewest if most == me and counts[me] - counts[fewest] >= 2 else None
 
 
 class _Spread:
@@ -100,6 +94,10 @@ class _Spread:
             for each in shards:
                 self._topics_of[each].append(number)
 
-    def gain(self, shard: OwnedShard, giver: Incarnation, to: Incarnation) -> int:
+    def best(self, shards: Sequence[OwnedShard], giver: Incarnation, to: Incarnation) -> OwnedShard:
+        """The shard of whose topics the giver has most more than the other."""
+        return max(shards, key=lambda each: (self._gain(each, giver, to), each))
+
+    def _gain(self, shard: OwnedShard, giver: Incarnation, to: Incarnation) -> int:
         found = (self._counts[each] for each in self._topics_of[shard.shard_id])
         return sum(each[giver] - each[to] for each in found)

@@ -106,7 +106,7 @@ def _leaders_of(view: PartitionView, options: ReadOptions) -> Iterator[str]:
     leaders = Leaders(options.bootstrap, options.security)
     while True:
         leaders.forget()
-        yield leaders.of(view.topic)[view.partition] or view.leader
+        yield leaders.of_partition(view.topic, view.partition) or view.leader
 
 
 def _searched(leader: str, view: PartitionView, time_ms: int, security: ClientSecurity) -> int:

@@ -54,7 +54,7 @@ class WireLeader:
         view = self._chunk.view
         with suppress(NoConnection, NotNow, NothingThere):
             known = Leaders(self._chunk.bootstrap or self._address, self._chunk.security)
-            self._address = known.of(view.topic)[view.partition] or self._address
+            self._address = known.of_partition(view.topic, view.partition) or self._address
 
     def went_on(self) -> None:
         """Something came: patience begins again."""
