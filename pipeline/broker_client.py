@@ -10,7 +10,8 @@ import itertools
 import math
 import socket
 import time
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 from broker.access.errors import BadSetting, BrokerNotProven, LoginRefused
 from broker.access.login import log_in
@@ -24,6 +25,8 @@ from protocol.errors import DecodeError, ErrorCode
 from protocol.frames import MAX_FRAME_BYTES
 from protocol.headers import API_VERSIONS_KEY, request_header_bytes
 from protocol.registry import api_of
+
+T = TypeVar("T")
 
 TIMEOUT_SECONDS = 30
 MOST_ANSWER_BYTES = 8 * MAX_FRAME_BYTES
@@ -195,6 +198,23 @@ def connect(bootstrap: str, security: ClientSecurity = IN_THE_CLEAR) -> BrokerCl
         except BrokerRefused as error:
             refusal = error
     raise refusal or BrokerRefused("no broker is named")
+
+
+def ask_one(
+    bootstrap: str, ask: Callable[[BrokerClient], T], security: ClientSecurity = IN_THE_CLEAR
+) -> T:
+    """The answer of one of the listed brokers; of another one when that goes away meanwhile.
+
+    BrokerRefused.
+    """
+    for _ in bootstrap.split(","):
+        with connect(bootstrap, security) as client:
+            try:
+                return ask(client)
+            except NoConnection:
+                continue
+    with connect(bootstrap, security) as client:
+        return ask(client)
 
 
 def check(code: int, what: str) -> None:

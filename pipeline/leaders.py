@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from broker.access.settings import IN_THE_CLEAR, ClientSecurity
-from pipeline.broker_client import connect
+from pipeline.broker_client import BrokerClient, ask_one
 from pipeline.errors import NothingThere, NotNow
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode
@@ -61,12 +61,14 @@ class Leaders:
             time.sleep(RETRY_SECONDS)
 
     def _metadata(self, topic: str) -> tuple[Any, Any]:
-        with connect(self._bootstrap, self._security) as client:
-            answer = client.call(
-                MetadataRequest(
-                    topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
-                )
-            )
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+
+        def asked(client: BrokerClient) -> tuple[BrokerClient, Any]:
+            return client, client.call(request)
+
+        client, answer = ask_one(self._bootstrap, asked, self._security)
         found = answer.topics[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise NothingThere(f"the topic {topic!r} is not on {self._bootstrap}: make it first")

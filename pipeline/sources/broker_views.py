@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from broker.access.settings import ClientSecurity
-from pipeline.broker_client import BrokerClient, connect, split_address
+from pipeline.broker_client import BrokerClient, ask_one, split_address
 from pipeline.errors import NoConnection, NothingThere, NotNow
 from pipeline.leaders import Leaders
 from pipeline.sources.log_views import is_of_fleet, topic_id_of
@@ -58,10 +58,13 @@ def _patiently(ask: Callable[[], _T]) -> _T:
 
 
 def _asked(options: ReadOptions) -> list[PartitionView]:
-    with connect(options.bootstrap, options.security) as client:
-        views = [
+    views = ask_one(
+        options.bootstrap,
+        lambda client: [
             view for view in _led(client, options) if options.takes(view.topic, view.partition)
-        ]
+        ],
+        options.security,
+    )
     return [view for leader in _by_leader(views).values() for view in _looked_at(leader, options)]
 
 

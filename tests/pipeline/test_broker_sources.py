@@ -1,6 +1,7 @@
 """The same records from a live broker's files and over the wire; nothing that may not be read."""
 
 import threading
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -8,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from pipeline.broker_client import BrokerClient
 from pipeline.decode.schemas import ALL_COLUMNS, RECORDS
-from pipeline.errors import BadOption, BrokerRefused, DataLost, NothingThere
+from pipeline.errors import BadOption, BrokerRefused, DataLost, NoConnection, NothingThere
 from pipeline.sources import broker_views
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks, views_of
@@ -190,3 +191,20 @@ def test_mistakes_are_named(node: NodeProcess) -> None:
     http = f"127.0.0.1:{node.facts['http'].rsplit(':', 1)[1]}"
     with pytest.raises(BrokerRefused, match="ApiVersions: "):
         read_all({"bootstrap": http, "subscribe": "t"})
+
+
+def test_a_broker_that_goes_away_is_not_the_last_one_asked(
+    node: NodeProcess, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It accepts connections, and ends with the question."""
+    topic = make_topic(admin)
+    receive, left = BrokerClient.receive, iter(range(2))
+
+    def ending(client: BrokerClient, api: Any, version: int, number: int) -> Any:
+        if api.name == "Metadata" and next(left, None) is not None:
+            raise NoConnection(f"{client.address}: gone")
+        return receive(client, api, version, number)
+
+    monkeypatch.setattr(BrokerClient, "receive", ending)
+    several = ",".join([node.bootstrap] * 3)
+    assert len(views_of(parse(options(node, topic) | {"kafka.bootstrap.servers": several}))) == 1

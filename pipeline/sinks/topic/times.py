@@ -1,7 +1,9 @@
 """Check that a topic keeps the times of its records and does not stamp them with their arrival."""
 
+from typing import Any
+
 from broker.access.settings import IN_THE_CLEAR, ClientSecurity
-from pipeline.broker_client import connect
+from pipeline.broker_client import BrokerClient, ask_one
 from pipeline.errors import BadOption, NothingThere
 from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.errors import ErrorCode
@@ -15,8 +17,12 @@ def refuse_stamping(bootstrap: str, topic: str, security: ClientSecurity = IN_TH
     resource = DescribeConfigsResource(
         resource_type=_TOPIC, resource_name=topic, configuration_keys=[TYPE_KEY]
     )
-    with connect(bootstrap, security) as client:
-        described = client.call(DescribeConfigsRequest(resources=[resource])).results[0]
+    request = DescribeConfigsRequest(resources=[resource])
+
+    def asked(client: BrokerClient) -> tuple[BrokerClient, Any]:
+        return client, client.call(request).results[0]
+
+    client, described = ask_one(bootstrap, asked, security)
     if described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise NothingThere(f"the topic {topic!r} is not on {bootstrap}: make it first")
     client.check(
