@@ -20,7 +20,7 @@ from pipeline.sources.reading import read_chunk, read_task
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.old_formats.legacy_builder import build_set
-from storage.files.layout import LOG, SNAPSHOT, ZONES
+from storage.files.layout import FLEET_FILE, LOG, SNAPSHOT, ZONES
 from storage.posix import real_env
 from tests.support.records.logs import append
 from tests.support.records.transactional_samples import write_transactions
@@ -363,3 +363,32 @@ def test_a_damaged_old_message_is_told_with_its_place(tmp_path: Path) -> None:
 
     with pytest.raises(DamagedLog, match=rf"t-0, segment 0, at byte {at}: .*CRC"):
         pairs(tmp_path)
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_files_that_end_before_what_the_leader_has_are_no_holes(
+    tmp_path: Path, *, is_empty: bool
+) -> None:
+    """They were taken for offsets that compaction had removed: an archive lost what was there."""
+    log = directory_log(tmp_path)
+    if not is_empty:
+        append(log, *[NOON_MS] * 20)
+    log.close()
+    (view,) = views_in([str(tmp_path)], ["t"], is_offline=True)
+    led = view._replace(leader="127.0.0.1:9", end_offset=30)
+    with pytest.raises(DataLost, match=r"t-0: the files in .* end before (0|20), and 127"):
+        plan_partition(led, OffsetBounds())
+    assert plan_partition(led, OffsetBounds(), fails_on_loss=False) is not None
+    if not is_empty:
+        whole = plan_partition(led, OffsetBounds(Range(0, 19)))
+        assert sum(chunk.selection.last_offset + 1 for chunk in whole) >= 20
+
+
+def test_a_directory_of_a_fleet_is_refused(tmp_path: Path) -> None:
+    log = directory_log(tmp_path)
+    append(log, NOON_MS)
+    log.close()
+    assert len(pairs(tmp_path, offline="true")) == 1
+    (tmp_path / FLEET_FILE).write_text("{}")
+    with pytest.raises(NothingThere, match=r"is that of a node of a fleet.*bootstrap"):
+        pairs(tmp_path, offline="true")

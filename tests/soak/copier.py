@@ -49,9 +49,9 @@ class Copier:
         while len(ended) < self._partitions and time.monotonic() < deadline:
             for each in reader.consume(2000, 1.0):
                 if each.error() is None:
-                    found[each.value().decode()[::-1]] += 1
-                elif each.partition() is not None:
-                    ended.add(each.partition())
+                    found[(each.value() or b"").decode()[::-1]] += 1
+                elif (partition := each.partition()) is not None:
+                    ended.add(partition)
         reader.close()
         return found
 

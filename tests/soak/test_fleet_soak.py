@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from tests.soak.copier import copies
-from tests.soak.fleet import Heard, Place, verdict
+from tests.soak.fleet.clients import Heard, Place
+from tests.soak.fleet.verdict import verdict
 
 FOUND = {Place(0, 0): "1:0", Place(1, 0): "1:1", Place(0, 1): "2:0"}
 ONE = Heard(1, 2, {Place(0, 0): "1:0", Place(1, 0): "1:1"}, [])

@@ -27,9 +27,17 @@ class FleetOfBrokers:
         self._ports: dict[int, int] = {}
 
     def start(
-        self, node_id: int, settings: Mapping[str, str] | None = None, *, listen: str | None = None
+        self,
+        node_id: int,
+        settings: Mapping[str, str] | None = None,
+        *,
+        listen: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> NodeProcess:
-        """A node's process, which clients may ask at once; at a port of its own, or at `listen`."""
+        """A node's process, which clients may ask at once; at a port of its own, or at `listen`.
+
+        `environment`: variables beside those for the store, or in their place.
+        """
         given = {
             "node.id": str(node_id),
             "horolog.fleet.url": self.url,
@@ -45,7 +53,7 @@ class FleetOfBrokers:
             self._folder / f"node-{node_id}",
             given,
             listen=f"127.0.0.1:{self._ports[node_id]}",
-            environment=self._store.environment,
+            environment={**self._store.environment, **(environment or {})},
         )
         self.running[node_id] = node
         return node

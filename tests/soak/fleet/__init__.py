@@ -1,0 +1,1 @@
+"""Brokers that are one under faults, and the verdict record by record."""

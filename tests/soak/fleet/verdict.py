@@ -1,0 +1,78 @@
+"""Promises of a run, and the times to the next acknowledgement after each fault."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Container, Mapping
+from statistics import median, quantiles
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.soak.fleet.clients import PARTITIONS, Heard, Numbers, Place
+
+
+class Waits:
+    """Times to the next acknowledgement after each fault, by its kind (s)."""
+
+    def __init__(self) -> None:
+        """Nothing happened."""
+        self.began: list[tuple[str, float]] = []
+
+    def happens(self, kind: str) -> None:
+        """A fault begins."""
+        self.began.append((kind, time.monotonic()))
+
+    def of(self, producers: list[Numbers]) -> Mapping[str, list[float]]:
+        """For each fault the longest of all partitions."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for kind, began in self.began:
+            waits = []
+            for partition in range(PARTITIONS):
+                ends = [
+                    answered
+                    for each in producers
+                    for sent, answered in each.acknowledged_at[partition]
+                    if sent >= began
+                ]
+                waits.append(min(ends, default=float("inf")) - began)
+            found[kind].append(max(waits))
+        return found
+
+
+def verdict(
+    producers: list[Heard], unanswered: int, found: Mapping[Place, str], seen: Container[str]
+) -> list[str]:
+    """Broken promises; none is the aim."""
+    faults = [f"refused: {each}" for one in producers for each in one.refused[:3]]
+    if unanswered:
+        faults.append(f"{unanswered} records were never answered")
+    for each in producers:
+        wrong = [place for place, value in each.places.items() if found.get(place) != value]
+        faults += [f"{each.places[place]} is not at {place}" for place in wrong[:3]]
+    counts = Counter(found.values())
+    sent = sent_by(producers)
+    faults += [f"{value} is there {count} times" for value, count in counts.items() if count > 1][
+        :3
+    ]
+    faults += [f"{value} is not there" for value in sorted(sent - counts.keys())[:3]]
+    faults += [f"nobody sent {value}" for value in sorted(counts.keys() - sent)[:3]]
+    faults += [f"the group has not read {value}" for value in sorted(sent) if value not in seen][:3]
+    return faults
+
+
+def sent_by(producers: list[Heard]) -> set[str]:
+    """Values that were sent."""
+    return {f"{each.name}:{number}" for each in producers for number in range(each.sent)}
+
+
+def show(console: Console, waits: Mapping[str, list[float]]) -> None:
+    """A table of the times."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("fault", "times", "to the next ack: p50 s", "p99 s", "longest s"):
+        table.add_column(name, justify="left" if name == "fault" else "right")
+    for kind, seconds in waits.items():
+        most = quantiles(seconds, n=100)[98] if len(seconds) > 1 else seconds[0]
+        table.add_row(
+            kind, str(len(seconds)), f"{median(seconds):.2f}", f"{most:.2f}", f"{max(seconds):.2f}"
+        )
+    console.print(table)
