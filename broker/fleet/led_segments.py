@@ -51,6 +51,7 @@ class LedSegments:
                 tiered.log, lambda rows, log: rows.name_manifest(log, number, end_offset)
             )
             self._named[tiered] = number
+            tiered.is_named = True
 
     async def start_named(self, log: Log) -> None:
         """The rows have the log's start: what is before it may go. As `named`."""

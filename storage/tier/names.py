@@ -30,7 +30,7 @@ _PROBE = "probe-"
 _OBJECT = re.compile(
     rf"{TOPICS}(?P<topic>[a-zA-Z0-9._-]+)/(?P<topic_id>[0-9a-f-]{{36}})/(?P<partition>0|[1-9]\d{{0,9}})/"
     rf"(?:(?P<base>\d{{{_DIGITS}}})-(?P<unique>[0-9a-f]{{{_UNIQUE_DIGITS}}})(?:{RECORDS}|{SIDE})"
-    rf"|(?:manifest|epoch-\d{{{_EPOCH_DIGITS}}})/\d{{{_DIGITS}}}{_JSON})",
+    rf"|(?:manifest|epoch-(?P<epoch>\d{{{_EPOCH_DIGITS}}}))/\d{{{_DIGITS}}}{_JSON})",
     re.ASCII,
 )
 _PROBE_OBJECT = re.compile(rf"{_PROBE}[0-9a-f]{{{_UNIQUE_DIGITS}}}")
@@ -107,6 +107,11 @@ class EpochKeys(PartitionKeys):
         return f"{self.prefix}epoch-{self.epoch:0{_EPOCH_DIGITS}d}/"
 
 
+def epoch_of(keys: PartitionKeys) -> int:
+    """The epoch of a leader's names; 0 for those of a broker that stands alone."""
+    return keys.epoch if isinstance(keys, EpochKeys) else 0
+
+
 class PartitionObject(NamedTuple):
     """An object of a partition, by its name."""
 
@@ -114,6 +119,8 @@ class PartitionObject(NamedTuple):
     base_offset: int = 0
     unique: str = ""
     """Of a segment; empty for a manifest."""
+    epoch: int | None = None
+    """Of a manifest in a fleet."""
 
 
 def object_of(key: str) -> PartitionObject | None:
@@ -124,7 +131,8 @@ def object_of(key: str) -> PartitionObject | None:
     )
     if found is None or keys is None:
         return None
-    return PartitionObject(keys, int(found["base"] or 0), found["unique"] or "")
+    epoch = None if found["epoch"] is None else int(found["epoch"])
+    return PartitionObject(keys, int(found["base"] or 0), found["unique"] or "", epoch)
 
 
 def topic_of(key: str) -> str | None:

@@ -1,10 +1,10 @@
 """Orphans: objects of a tier that nothing names, and their removal.
 
-They are what a copy leaves that was cut off, what was due for removal when the broker stopped, and
-all of a topic that was deleted while the store was away. A round lists the whole tier. An orphan
-was put `least_age_ms` ago by the store's clock, and is not in the newest manifest of its partition,
-nor in a copy of this process that is under way. It is remembered, and goes when a later round, at
-least `rest_seconds` after, finds it still so.
+They are what a copy leaves that was cut off, what was due for removal when the broker stopped, all
+of a topic that was deleted while the store was away, and in a fleet manifests of leaders of before.
+A round lists the whole tier. An orphan was put `least_age_ms` ago by the store's clock, and is not
+in the newest manifest of its partition, nor in a copy of this process that is under way. It is
+remembered, and goes when a later round, at least `rest_seconds` after, finds it still so.
 
 Rules: a name that is not of our scheme (`storage.tier.names`) is left alone. So are partitions
 whose manifests cannot be read, or whose newest is older than the one that is known here, and topics
@@ -20,7 +20,7 @@ from uuid import UUID
 from storage.env import Clock
 from storage.errors import CorruptCheckpoint, NewerFormat
 from storage.tier.manifest_chain import read_newest
-from storage.tier.names import PartitionKeys, PartitionObject, is_probe, object_of
+from storage.tier.names import PartitionKeys, PartitionObject, epoch_of, is_probe, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
 from storage.tier.tiered_log import TieredLog
 
@@ -178,10 +178,27 @@ class _Walk:
             for each in old:
                 self.unknown = self.unknown.plus(each.facts)
             return ()
-        segments = [each for each in old if each.unique]
-        if not segments or (keys.topic, keys.partition) in order.stopped:
+        if (keys.topic, keys.partition) in order.stopped:
             return ()
-        return self._unnamed(keys, segments)
+        if order.is_shared:
+            return self._not_led(keys, old)
+        segments = [each for each in old if each.unique]
+        return self._unnamed(keys, segments) if segments else ()
+
+    def _not_led(self, keys: PartitionKeys, old: list["_Seen"]) -> Iterable[ObjectFacts]:
+        """Segments that this leader does not name, and manifests of leaders before it, once one of
+        its own counts.
+        """
+        here = self._lookup(keys)
+        if here is None or not here.is_led:
+            return ()
+        led, epoch = here.spoken_for(), epoch_of(here.keys) if here.is_named else 0
+        return [
+            each.facts
+            for each in old
+            if (each.unique and each.unique not in led)
+            or (each.name is not None and each.name.epoch is not None and each.name.epoch < epoch)
+        ]
 
     def _unnamed(self, keys: PartitionKeys, segments: list["_Seen"]) -> Iterable[ObjectFacts]:
         """Segments that are named neither here nor by the store.
@@ -190,11 +207,6 @@ class _Walk:
         in the second.
         """
         here = self._lookup(keys)
-        if self._order.is_shared:
-            if here is None or not here.is_led:
-                return ()
-            led = here.spoken_for()
-            return [each.facts for each in segments if each.unique not in led]
         known = frozenset[str]() if here is None else here.spoken_for()
         left = [each for each in segments if each.unique not in known]
         if not left:

@@ -60,6 +60,8 @@ class TieredLog:
         self._state = known or LocalState(Manifest(0, *keys))
         self._unnamed = Unnamed()
         self._is_settled = self.is_retired = False
+        self.is_named = False
+        """True in a fleet once the rows name a manifest of this epoch: those of before are over."""
         self._mirror = Mirror(log)
         self._may_leave: frozenset[Segment] = frozenset()
         self._changing = Lock()

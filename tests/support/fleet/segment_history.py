@@ -34,6 +34,7 @@ from storage.log.compaction_state import CleanPart
 from storage.log.following import batches_between
 from storage.log.lifecycle import learn_times
 from storage.retention.plan import RetentionLimits
+from storage.tier.names import object_of
 from storage.tier.object_cache import ObjectCache
 from storage.tier.orphans import OrphanSweep, SweepOrder
 from storage.tier.remote_logs import RemoteLogs
@@ -112,6 +113,7 @@ class Rows:
             end = tiered.manifest.end_offset
             kept = [each for each in self.spans[:-1] if each.span.end_offset > end]
             self.spans = kept + self.spans[-1:]
+        tiered.is_named = True
 
     def trim(self, start: int) -> None:
         self.log_start = max(self.log_start, start)
@@ -385,6 +387,10 @@ async def swept_segments(seed: int) -> int:
     history = History(seed)
     await history.run()
     removed = history.sweep()
+    if history.leader.tiered.is_named:
+        left = (object_of(each.key) for each in history.store.list("topics/"))
+        epochs = {each.epoch for each in left if each is not None and each.epoch is not None}
+        assert epochs == {history.rows.epoch}
     history.leader.lose_disk()
     await history.leader.lead(history.rows)
     check(history.rows, history.log, is_compacted=False)
