@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
-from typing import Protocol
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from broker.daemon.fleet_parts import (
@@ -37,7 +37,6 @@ from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
 from broker.fleet.led_segments import LedSegments
 from broker.fleet.life import FleetNode
 from broker.fleet.local_logs import LocalLogs
-from broker.fleet.pacing import until_answered
 from broker.fleet.tally import FleetTally
 from broker.fleet.trimming import Trimming
 from broker.groups.coordinator import GroupCoordinator
@@ -50,6 +49,8 @@ from broker.transactions.markers import Markers
 from config.errors import ConfigError
 from config.fleet.rules import URL
 from storage.files.meta_properties import kafka_uuid
+
+T = TypeVar("T")
 
 HAND_OVER_SECONDS = 10.0
 RESIGN_SECONDS = 2.0
@@ -121,35 +122,39 @@ class Fleet:
 
     async def join(self) -> str:
         """Makes the schema where there is none; the cluster's id. ConfigError."""
-        settings = self._settings
-        new = NewFleet(
-            self._parts.rng.uuid(), settings.cluster_id or kafka_uuid(self._parts.rng.uuid())
-        )
+        return await self._answered(self._joined)
+
+    async def learn(self) -> None:
+        """Has topics, settings, users and rights of the fleet, and who leads what.
+
+        Before it returns no client may be served: it would hear that topics do not exist, and be
+        judged by rights that are not the fleet's. ConfigError, DiskError.
+        """
+        await self._answered(self._learned)
+
+    async def _joined(self) -> str:
+        settings, rng = self._settings, self._parts.rng
+        new = NewFleet(rng.uuid(), settings.cluster_id or kafka_uuid(rng.uuid()))
+        for each in await migrate(self._url, new):
+            event("fleet_schema_changed", "info", step=each)
+        self._facts = await self._catalog.facts()
+        self._objects.use(self._facts.fleet_id)
+        return self._facts.cluster_id
+
+    async def _learned(self) -> None:
+        await self._image.refresh()
+        self._image.seen(await self._catalog.nodes(), await self._catalog.shards())
+
+    async def _answered(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer of the catalog, however long that is away. ConfigError when it refuses."""
         while True:
             try:
-                for each in await migrate(self._url, new):
-                    event("fleet_schema_changed", "info", step=each)
-                self._facts = await self._catalog.facts()
+                return await ask()
             except CatalogRefused as error:
                 raise ConfigError(URL, f"{URL}: {error}") from error
             except CatalogError as error:
                 event("fleet_catalog_away", "warning", error=str(error))
                 await asyncio.sleep(JOIN_PAUSE_SECONDS)
-            else:
-                self._objects.use(self._facts.fleet_id)
-                return self._facts.cluster_id
-
-    async def learn(self) -> None:
-        """Has topics, settings, users and rights of the fleet, and who leads what.
-
-        Before it returns no client may be served: it would hear that topics do not exist, and
-        be judged by rights that are not the fleet's. DiskError.
-        """
-        await until_answered(self._look, self._reach.clock, self._reach.times)
-
-    async def _look(self) -> None:
-        await self._image.refresh()
-        self._image.seen(await self._catalog.nodes(), await self._catalog.shards())
 
     def begin(self, addresses: Mapping[str, Endpoint]) -> FleetAuthority:
         """Lives from now on; what it owns comes by and by.

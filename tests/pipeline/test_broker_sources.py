@@ -1,6 +1,8 @@
 """The same records from a live broker's files and over the wire; nothing that may not be read."""
 
+import itertools
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,10 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pipeline.broker_client import BrokerClient
 from pipeline.decode.schemas import ALL_COLUMNS, RECORDS
 from pipeline.errors import BadOption, BrokerRefused, DataLost, NoConnection, NothingThere
-from pipeline.sources import broker_views
+from pipeline.sources import broker_views, wire_leader, wire_reading
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks, views_of
 from pipeline.sources.reading import read_task
+from protocol.errors import ErrorCode
 from tests.support.spark.pipeline_logs import HOUR_MS, NOON_MS, read_all
 from tests.support.spark.pipeline_topics import jumping, leaderless, make_topic, options, produce
 from tests.support.worlds.node_process import NodeProcess
@@ -208,3 +211,34 @@ def test_a_broker_that_goes_away_is_not_the_last_one_asked(
     monkeypatch.setattr(BrokerClient, "receive", ending)
     several = ",".join([node.bootstrap] * 3)
     assert len(views_of(parse(options(node, topic) | {"kafka.bootstrap.servers": several}))) == 1
+
+
+def test_a_read_goes_on_at_its_offset_when_leaders_go(
+    node: NodeProcess, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some answers to Fetch do not come, and some are of a broker that leads no more."""
+    topic = make_topic(admin)
+    produce(node, topic, jumping(200))
+    monkeypatch.setattr(wire_reading, "FETCH_BYTES", 2000)
+    monkeypatch.setattr(wire_leader, "RETRY_SECONDS", 0.001)
+    receive = BrokerClient.receive
+    turns: Iterator[int] = itertools.count()
+
+    def going(client: BrokerClient, api: Any, version: int, number: int) -> Any:
+        turn = next(turns) if api.name == "Fetch" else 0
+        if turn % 5 == 3:
+            raise NoConnection(f"{client.address}: gone")
+        answer = receive(client, api, version, number)
+        if turn % 5 == 4:
+            answer.responses[0].partitions[0].error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return answer
+
+    monkeypatch.setattr(BrokerClient, "receive", going)
+    rows = read_all(options(node, topic, mode="wire"), ["offset"])
+    assert [row["offset"] for row in rows] == list(range(200))
+    assert next(turns) > 10
+    monkeypatch.setattr(wire_leader, "PATIENCE_SECONDS", 0.05)
+    (task,) = plan_tasks(parse(options(node, topic, mode="wire", minPartitions="1")))
+    turns = itertools.repeat(3)
+    with pytest.raises(NoConnection, match="gone"):
+        list(read_task(task, RECORDS))
