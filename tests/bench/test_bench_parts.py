@@ -38,10 +38,10 @@ from tests.bench.wire import LENGTH, BenchFailed, Wire
 
 HEADER_BYTES = 10 + len("bench") + 1  # key, version, correlation id, client id, no tags
 # Figures that may be zero in the smallest size: a consumer has it all before the clock starts.
-NONE_AT_ALL = {"beyond the map", "copied", "requests/GB"} | {
+NONE_AT_ALL = {"beyond the map", "copied", "requests/GB", "rows/GB"} | {
     f"consume-client-{size}" for size in ("100b", "1kb", "10kb")
 }
-AGAIN = re.compile(r"fleet-(ack|cost)-(5|20).*")
+AGAIN = re.compile(r"fleet-ack-1|fleet-(ack|cost)-(5|20).*")
 """Cells that differ from another in a number alone, and take long to begin."""
 
 
@@ -170,7 +170,7 @@ def test_the_kernel_tells_about_a_process() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(270)
+@pytest.mark.timeout(450)
 def test_every_cell_runs_and_measures_something(tmp_path: Path) -> None:
     """All of it in the smallest size against our broker; figures are looked at, never judged."""
     report = tmp_path / "bench.json"
@@ -178,7 +178,7 @@ def test_every_cell_runs_and_measures_something(tmp_path: Path) -> None:
     size = ["--scale", "tiny", "--rounds", "1", "--json", str(report), "--cells", ",".join(names)]
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench", *size],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=240,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=420,
     )  # fmt: skip
     assert report.exists(), done.stderr
     cells = json.loads(report.read_text())["cells"]

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipeline.broker_client import BrokerClient
+from protocol.apis.metadata import MetadataRequest
 from tests.support.fleet.postgres_server import PostgresServer, postgres
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server, free_ports, seaweedfs
 from tests.support.worlds.broker_process import own_environment, start_broker
 from tests.support.worlds.node_process import NodeProcess
@@ -92,6 +95,14 @@ class FleetOfBrokers:
             self.kill(each)
 
 
+def _known_to(node: NodeProcess) -> set[int]:
+    """Nodes that a client hears of there. A client that has heard of one more lets go of it, and of
+    what it asked there.
+    """
+    with BrokerClient(node.bootstrap) as client:
+        return {each.node_id for each in client.call(MetadataRequest(topics=[])).brokers}
+
+
 @contextmanager
 def some_brokers(
     folder: Path,
@@ -99,11 +110,13 @@ def some_brokers(
     nodes: Iterable[int],
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[FleetOfBrokers]:
-    """Brokers of a new fleet that run, and end with it."""
+    """Brokers of a new fleet that run and know of each other; they end with it."""
     brokers = FleetOfBrokers(folder, *both)
     try:
         for node_id in nodes:
             brokers.start(node_id, settings)
+        for each in brokers.running.values():
+            until(lambda: _known_to(each) == brokers.running.keys(), "they do not meet")  # noqa: B023
         yield brokers
     finally:
         brokers.end()
