@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from broker.state.state_topic import partition_of
 from tests.support.clients import java_programs
 from tests.support.clients.java_programs import JavaProgram
-from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server
@@ -38,18 +38,13 @@ Start = Callable[[str], subprocess.Popen[bytes]]
 @pytest.fixture
 def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
     """Three brokers with the topics `in` and `out`."""
-    brokers = FleetOfBrokers(tmp_path, *both)
-    try:
-        for node_id in (1, 2, 3):
-            brokers.start(node_id, SETTINGS)
+    with some_brokers(tmp_path, both, (1, 2, 3), SETTINGS) as brokers:
         admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
         made = admin.create_topics([NewTopic(each, PARTITIONS) for each in ("in", "out")])
         for each in made.values():
             each.result(30)
         until(lambda: len(leaders(admin)) == 3, "some node leads nothing")
         yield brokers
-    finally:
-        brokers.end()
 
 
 def leaders(admin: AdminClient) -> set[int]:
