@@ -207,14 +207,15 @@ def ask_one(
 
     BrokerRefused.
     """
-    for _ in bootstrap.split(","):
+    left = len(bootstrap.split(","))
+    while True:
         with connect(bootstrap, security) as client:
             try:
                 return ask(client)
             except NoConnection:
-                continue
-    with connect(bootstrap, security) as client:
-        return ask(client)
+                if not left:
+                    raise
+        left -= 1
 
 
 def check(code: int, what: str) -> None:

@@ -9,6 +9,7 @@ in.
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, NotDecided
@@ -103,7 +104,7 @@ class Tokens:
         async with self._changing:
             self._check_room(wish.owner)
             token = await self._patient.run(self._made, wish, self._table.secret)
-            await self._decide(self._table.with_token(token))
+            await self._decide(partial(self._table.with_token, token))
             return token
 
     async def renew(self, hmac: bytes, period_ms: int, user: str) -> int:
@@ -148,7 +149,8 @@ class Tokens:
         """
         async with self._changing:
             before = self._table
-            await self._write(await self._lane.run(_parsed, before.secret, content))
+            table = await self._lane.run(_parsed, before.secret, content)
+            await self._write(table, content)
             for token_id, was in before.rows.items():
                 now = self._table.rows.get(token_id)
                 if now is None:
@@ -171,14 +173,14 @@ class Tokens:
 
     async def _end_at(self, token: DelegationToken, expires_ms: int) -> int:
         changed = token.ending(expires_ms)
-        await self._decide(self._table.with_token(changed))
+        await self._decide(partial(self._table.with_token, changed))
         if changed.expires_ms < token.expires_ms:
             self.on_ending(TokenKey(token.token_id), changed.expires_ms)
         return changed.expires_ms
 
     async def _remove(self, tokens: list[DelegationToken]) -> None:
         """Durable first; then their connections end."""
-        await self._decide(self._table.without(tokens))
+        await self._decide(partial(self._table.without, tokens))
         for each in tokens:
             self.on_removed(TokenKey(each.token_id))
 
@@ -201,14 +203,14 @@ class Tokens:
             {each: secret.credential(token_id, each) for each in Mechanism},
         )
 
-    async def _decide(self, table: TokenTable) -> None:
-        """The next table counts when it is decided and written. StorageError."""
-        await self.authority.decided(DOCUMENT, table.as_bytes())
-        await self._write(table)
+    async def _decide(self, change: Callable[[], TokenTable]) -> None:
+        """The next table, made on the lane, counts when it is decided and written. StorageError."""
+        table, content = await self._lane.run(_rendered, change)
+        await self.authority.decided(DOCUMENT, content)
+        await self._write(table, content)
 
-    async def _write(self, table: TokenTable) -> None:
-        write = self._env.fs.write_atomically
-        await self._lane.run(lambda: write(self._path(), table.as_bytes()))
+    async def _write(self, table: TokenTable, content: bytes) -> None:
+        await self._lane.run(self._env.fs.write_atomically, self._path(), content)
         self._table = table
 
     def _check_room(self, owner: str) -> None:
@@ -222,6 +224,11 @@ class Tokens:
 
     def _path(self) -> str:
         return f"{self._lane.log_dir}/{FILE_NAME}"
+
+
+def _rendered(change: Callable[[], TokenTable]) -> tuple[TokenTable, bytes]:
+    table = change()
+    return table, table.as_bytes()
 
 
 def _parsed(secret: TokenSecret, content: bytes) -> TokenTable:
