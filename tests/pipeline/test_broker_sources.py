@@ -218,7 +218,7 @@ def test_a_read_goes_on_at_its_offset_when_leaders_go(
 ) -> None:
     """Some answers to Fetch do not come, and some are of a broker that leads no more."""
     topic = make_topic(admin)
-    produce(node, topic, jumping(200))
+    produce(node, topic, jumping(200), **{"batch.num.messages": "10"})
     monkeypatch.setattr(wire_reading, "FETCH_BYTES", 2000)
     monkeypatch.setattr(wire_leader, "RETRY_SECONDS", 0.001)
     receive = BrokerClient.receive
