@@ -35,8 +35,15 @@ LARGE_SHARE = 8  # of the disk's margin
 SOON_MS = 60_000
 MOST_UNCOPIED_BYTES = 128 << 20
 """In a fleet a segment ends at this size: the next leader loads what is in none from commits."""
+CopyNext = Callable[[Pace], RemoteSegment | None]
+"""Copies the next segment that is due; None when there is none."""
 FINAL = (WriterReplaced, TierMismatch)
 """Errors after which nothing more is copied until a person has looked."""
+
+
+def while_copied(log: Log, copy_next: CopyNext) -> CopyNext:
+    """The same, but nothing is due once the topic's settings have ended copying."""
+    return lambda pace: copy_next(pace) if is_copied(log.config) else None
 
 
 class Tiering:
@@ -98,9 +105,10 @@ class Tiering:
         elif is_copied(log.config):
             await self._end_old_segment(partition)
             if parts.logs.is_rewritten(log):
-                await self._copy(partition, tiered, self._mirror(tiered))
+                await self._copy(partition, tiered, while_copied(log, self._mirror(tiered)))
             else:
-                await self._copy(partition, tiered, tiered.copy_next, leaves=True)
+                copy_next = while_copied(log, tiered.copy_next)
+                await self._copy(partition, tiered, copy_next, leaves=True)
             await self._end_large_segment(partition, tiered)
             await self._drop(partition, tiered)
         elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:
@@ -187,7 +195,7 @@ class Tiering:
         self,
         partition: Partition,
         tiered: TieredLog,
-        copy_next: Callable[[Pace], RemoteSegment | None],
+        copy_next: CopyNext,
         *,
         leaves: bool = False,
     ) -> None:
@@ -211,7 +219,7 @@ class Tiering:
         await self._named(tiered)
         await self._in_turn(partition, tiered.show)  # what the last call has named
 
-    def _mirror(self, tiered: TieredLog) -> Callable[[Pace], RemoteSegment | None]:
+    def _mirror(self, tiered: TieredLog) -> CopyNext:
         def mirror_next(pace: Pace) -> RemoteSegment | None:
             name = tiered.log.topic, tiered.log.partition
             return tiered.mirror_next(pace, self._parts.logs.cleaner_offsets.clean_part(name))

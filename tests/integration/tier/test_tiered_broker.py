@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,13 @@ def _stored_bytes(store: ObjectStore) -> int:
     return sum(each.size_bytes for each in found if each.key.endswith(".log"))
 
 
+def change(bootstrap: str, kind: ConfigResource.Type, of: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=SET)
+    resource = ConfigResource(kind, of, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
 def test_local_retention_by_time_is_changed_while_the_topic_lives(
     server: S3Server, tmp_path: Path
 ) -> None:
@@ -209,12 +217,26 @@ def test_local_retention_by_time_is_changed_while_the_topic_lives(
         write(broker.bootstrap, "t", count=2000)
         until(lambda: offset_of(broker.bootstrap, "t", LATEST_TIERED)[1] > 0, "nothing is copied")
         assert offset_of(broker.bootstrap, "t", EARLIEST_LOCAL) == (0, 0)
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        entry = ConfigEntry("local.retention.ms", "1000", incremental_operation=SET)
-        change = ConfigResource(ConfigResource.Type.TOPIC, "t", incremental_configs=[entry])
-        admin.incremental_alter_configs([change])[change].result(30)
+        change(broker.bootstrap, ConfigResource.Type.TOPIC, "t", "local.retention.ms", "1000")
         until(lambda: offset_of(broker.bootstrap, "t", EARLIEST_LOCAL)[1] > 0, "nothing leaves")
         assert read_all(broker.bootstrap, "t", 2000) == list(range(2000))
+
+
+def test_copying_that_is_turned_off_ends_with_its_segment(server: S3Server, tmp_path: Path) -> None:
+    """And not with all that waits, which is as fast as a rate that was raised meanwhile."""
+    rate, off = "remote.log.manager.copy.max.bytes.per.second", "remote.log.copy.disable"
+    with start(server, tmp_path / "data") as broker:
+        change(broker.bootstrap, ConfigResource.Type.BROKER, "1", rate, "200000")
+        make_topic(broker.bootstrap, "halted", **{"local.retention.bytes": "-2"})
+        write(broker.bootstrap, "halted", count=RECORDS * 2)
+        at = partial(offset_of, broker.bootstrap, "halted", LATEST_TIERED)
+        until(lambda: at()[1] > 0, "nothing is copied")
+        change(broker.bootstrap, ConfigResource.Type.TOPIC, "halted", off, "true")
+        change(broker.bootstrap, ConfigResource.Type.BROKER, "1", rate, str(1 << 40))
+        time.sleep(REST_SECONDS * 2)
+        assert 0 < at()[1] < RECORDS
+        change(broker.bootstrap, ConfigResource.Type.TOPIC, "halted", off, "false")
+        until(lambda: at()[1] > RECORDS * 3 // 2, "copying does not go on")
 
 
 def test_a_broker_comes_back_from_the_store_alone(server: S3Server, tmp_path: Path) -> None:
