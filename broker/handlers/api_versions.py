@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.server.features import features_here
 from protocol.api import Api
 from protocol.apis.api_versions import (
     ApiVersion,
@@ -20,22 +21,6 @@ from protocol.apis.api_versions import (
 )
 from protocol.errors import ErrorCode
 
-
-class Feature(NamedTuple):
-    """A feature with levels, and the API without which it is not served."""
-
-    name: str
-    oldest: int
-    level: int
-    api_key: int
-
-
-FEATURES = (
-    Feature("metadata.version", 7, 30, 3),  # 3.3-IV3 to 4.3-IV0, of Kafka 4.3; Metadata
-    Feature("group.version", 0, 1, 68),  # KIP-848; ConsumerGroupHeartbeat
-    Feature("share.version", 0, 1, 78),  # KIP-932; ShareFetch
-    Feature("transaction.version", 0, 2, 26),  # every end takes an epoch (KIP-890); EndTxn
-)
 CLIENT_SOFTWARE_SINCE_VERSION = 3
 
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
@@ -58,30 +43,22 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
     if not _names_its_software(request, context):
         context.count_error(ErrorCode.INVALID_REQUEST)
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    services = context.services
+    features = features_here(services.served, services.feature_limits).values()
     return ApiVersionsResponse(
         api_keys=api_keys(context),
         supported_features=[
             SupportedFeatureKey(name=each.name, min_version=each.oldest, max_version=each.level)
-            for each in _features(context)
+            for each in features
         ],
         finalized_features_epoch=0,
         finalized_features=[
             FinalizedFeatureKey(
                 name=each.name, min_version_level=each.level, max_version_level=each.level
             )
-            for each in _features(context)
+            for each in features
         ],
     )
-
-
-def _features(context: Context) -> list[Feature]:
-    served = {api.key for api in context.services.served}
-    limits = dict(context.services.feature_limits)
-    return [
-        each._replace(level=min(each.level, limits.get(each.name, each.level)))
-        for each in FEATURES
-        if each.api_key in served
-    ]
 
 
 def api_keys(context: Context) -> list[ApiVersion]:

@@ -103,6 +103,7 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "ShareGroupHeartbeat": ((_O.READ, _G),),
         "SyncGroup": ((_O.READ, _G),),
         "TxnOffsetCommit": ((_O.WRITE, _X),),
+        "UpdateFeatures": ((_O.ALTER, _C),),
         "WriteShareGroupState": ((_O.CLUSTER_ACTION, _C),),
         "WriteTxnMarkers": ((_O.ALTER, _C), (_O.CLUSTER_ACTION, _C)),
     }

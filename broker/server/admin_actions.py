@@ -157,6 +157,14 @@ def _users(request: Any, response: Any) -> Changes:
         yield change("alter user", each.user, details.get(each.user, ""), each)
 
 
+def _features(request: Any, response: Any) -> Changes:
+    """The result of one is that of all (KIP-584)."""
+    if request.validate_only:
+        return
+    for each in request.feature_updates:
+        yield change("update feature", each.feature, f"level={each.max_version_level}", response)
+
+
 def _transactions_ended(request: Any, response: Any) -> Changes:
     ends = {each.producer_id: each.transaction_result for each in request.markers}
     for marker in response.markers:
@@ -224,6 +232,7 @@ ACTIONS: Mapping[str, Described | Compared] = MappingProxyType(
         "AlterClientQuotas": Compared(_quotas_before, _quotas),
         "AlterUserScramCredentials": _users,
         "WriteTxnMarkers": _transactions_ended,
+        "UpdateFeatures": _features,
         "CreateAcls": _acls_created,
         "CreateDelegationToken": _token_made,
         "RenewDelegationToken": Compared(_token_before, _token_renewed),

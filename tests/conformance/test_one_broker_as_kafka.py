@@ -138,6 +138,55 @@ def test_the_tools_of_kafka_read_it(sides: tuple[Side, Side]) -> None:
         assert "Leader" in ours
 
 
+FEATURES = (
+    ("upgrade", "--feature", "share.version=1"),
+    ("upgrade", "--feature", "share.version=1", "--dry-run"),
+    ("upgrade", "--metadata", "4.3-IV0"),
+    ("downgrade", "--feature", "group.version=1"),
+    ("upgrade", "--feature", "group.version=1", "--feature", "transaction.version=2"),
+)
+REFUSED = (
+    ("upgrade", "--feature", "none=1"),
+    ("upgrade", "--feature", "group.version=5"),
+    ("downgrade", "--metadata", "4.2-IV1"),
+)
+
+
+def test_the_tool_of_features_says_the_same(sides: tuple[Side, Side]) -> None:
+    tool = "org.apache.kafka.tools.FeatureCommand"
+    for what in FEATURES:
+        kafka, ours = (run_tool(tool, "--bootstrap-server", each.bootstrap, *what)
+                       for each in sides)  # fmt: skip
+        assert ours == kafka, what
+        assert "share" in ours or "group" in ours or "metadata" in ours
+    for what in REFUSED:
+        for each in sides:
+            with pytest.raises(
+                AssertionError, match=r"Could not \w+ [\w.]+ to \d+\.(?s:.*)1 out of 1"
+            ):
+                run_tool(tool, "--bootstrap-server", each.bootstrap, *what)
+    kafka, ours = (levels(each) for each in sides)
+    assert ours.items() <= kafka.items()
+    assert len(ours) == 4
+
+
+def levels(side: Side) -> dict[str, list[str]]:
+    """The levels of each feature as the tool lists them, without the epoch."""
+    tool = "org.apache.kafka.tools.FeatureCommand"
+    listed = run_tool(tool, "--bootstrap-server", side.bootstrap, "describe")
+    rows = [line.split() for line in listed.splitlines()]
+    return {row[1]: row[2:8] for row in rows}
+
+
+def test_a_feature_keeps_its_level(sides: tuple[Side, Side]) -> None:
+    before = levels(sides[1])
+    lower = ("downgrade", "--feature", "share.version=0")
+    with pytest.raises(AssertionError, match=r"share.version stays at 1"):
+        run_tool("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server",
+                 sides[1].bootstrap, *lower)  # fmt: skip
+    assert levels(sides[1]) == before
+
+
 def labels(text: str) -> list[str]:
     """What is said, without the values."""
     return [line.replace("\\t", " ").split(":")[0].split(" ")[0] for line in text.splitlines()][

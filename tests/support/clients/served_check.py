@@ -71,6 +71,9 @@ class Checked:
         (part,) = quorum.topics[0].partitions
         voters = [each.replica_id for each in part.current_voters]
         same("DescribeQuorum", (part.error_code, voters), (0, [part.leader_id]))
+        level = {"feature": "metadata.version", "max_version_level": 30}
+        updated = await self._ask("UpdateFeatures", 2, feature_updates=[level])
+        same("UpdateFeatures", (updated.error_code, updated.error_message), (0, None))
 
     async def _topic(self) -> None:
         made = {"name": self.topic, "num_partitions": 1, "replication_factor": 1}

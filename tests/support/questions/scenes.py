@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tests.support.questions.of_features import raised
 from tests.support.questions.of_readers import (
     THAT_SESSION,
     UNKNOWN,
@@ -216,6 +217,35 @@ RESOURCES = (
     replace(CLIENT_METRICS, "cm"),
     list_resources(CLIENT_METRICS, GROUP),
 )
+IS_FIXED = "levels follow from the version of the broker and are never lowered"
+FEATURES = (
+    *(raised(version=version) for version in (0, 1, 2)),
+    *(
+        raised((name, level), kind=kind, version=version)
+        for version in (0, 1, 2)
+        for name, level in (
+            ("share.version", 1), ("share.version", 2), ("share.version", -1), ("none", 0),
+            ("none", 1), ("metadata.version", 30), ("metadata.version", 29),
+            ("metadata.version", 6), ("metadata.version", 31), ("", 1),
+        )
+        for kind in (0, 1, 2, 3, 7)
+    ),
+    *(raised(("share.version", 0), kind=kind, version=0) for kind in (1, 2)),
+    *(raised(("share.version", 0), kind=kind, version=2) for kind in (0, 1)),
+    *(
+        raised(*both, version=version)
+        for version in (0, 1, 2)
+        for both in (
+            (("share.version", 1), ("none", 3)), (("none", 3), ("share.version", 9)),
+            (("share.version", 1),) * 2, (("share.version", 1), ("share.version", 9)),
+        )
+    ),
+    *(
+        raised((name, 0), kind=kind, version=version, differs=IS_FIXED)
+        for name in ("share.version", "group.version", "transaction.version")
+        for kind, version in ((2, 1), (3, 1), (2, 2), (3, 2))
+    ),
+)  # fmt: skip
 UNITS = (
     "log.retention.ms",
     "log.retention.minutes",
@@ -253,5 +283,6 @@ SCENES: Mapping[str, Sequence[Question]] = {
     "readers": READERS,
     "sessions": SESSIONS,
     "metadata": METADATA,
+    "features": FEATURES,
 }
 """By name."""

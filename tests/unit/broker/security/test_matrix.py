@@ -42,7 +42,7 @@ CODES = {
     **dict.fromkeys(
         ("WriteTxnMarkers", "DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeLogDirs",
          "ElectLeaders", "AlterPartitionReassignments", "AlterReplicaLogDirs", "DescribeQuorum",
-         "ListPartitionReassignments",
+         "ListPartitionReassignments", "UpdateFeatures",
          "DescribeClientQuotas", "AlterClientQuotas", "AlterUserScramCredentials",
          "DescribeUserScramCredentials", "ListConfigResources", "InitializeShareGroupState",
          "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState",
