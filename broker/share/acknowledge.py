@@ -11,12 +11,15 @@ from broker.share.states import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
+    AVAILABLE,
     AcquisitionLock,
     Run,
+    ShareRules,
     StateBatch,
     StateWrite,
     released,
 )
+from broker.share.waits.backoff import Backoff
 from broker.share.window import InFlightBatch, InFlightWindow
 from protocol.errors import ErrorCode, KafkaError
 
@@ -80,14 +83,16 @@ def _by_type(first: int, types: Sequence[int]) -> Iterable[AcknowledgedPart]:
 class Acknowledgement:
     """A member's acknowledgement of a window; nothing is changed before `publish`."""
 
-    def __init__(self, window: InFlightWindow, member: str, limit: int) -> None:
-        """`limit` is the greatest number of deliveries."""
+    def __init__(self, window: InFlightWindow, member: str, rules: ShareRules) -> None:
+        """Nothing is computed."""
+        self.backoff = Backoff(rules)
+        """Waits of what is released."""
         self.write = StateWrite(window.start)
         self.renewed = AcquisitionLock(member, window.end, window.start)
         """Holds what is renewed."""
         self._window = window
         self._member = member
-        self._limit = limit
+        self._limit = rules.delivery_count_limit
         self._edits: list[tuple[InFlightBatch, list[Run]]] = []
         self._finishing = 0
         self._taken: list[tuple[AcquisitionLock, int]] = []
@@ -161,7 +166,8 @@ class Acknowledgement:
             acknowledged += at - first
             if state:
                 self._finishing += at - first
-            runs.append(Run(first, last, state, count, lock, write))
+            wait = self.backoff.of(first, last, count) if state == AVAILABLE else None
+            runs.append(Run(first, last, state, count, lock, write, wait))
         if at <= end:
             runs.append(Run(at, end, ACQUIRED, count, lock))
         if acknowledged:

@@ -15,12 +15,14 @@ from broker.share.states import (
     AVAILABLE,
     AcquisitionLock,
     LockTimer,
+    RetryWait,
     Run,
     ShareRules,
     StateBatch,
     StateWrite,
     released,
 )
+from broker.share.waits.backoff import Backoff
 from broker.share.window import Change, InFlightBatch, InFlightWindow, archived
 
 
@@ -32,11 +34,17 @@ class SharePartition:
         self.window = InFlightWindow(start)
         self.rules = rules
         self._timer = timer
+        self._waits: set[RetryWait] = set()
 
     @property
     def start(self) -> int:
         """The first offset that is not finished (SPSO)."""
         return self.window.start
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while there are records that nobody gets yet."""
+        return bool(self._waits)
 
     def next_fetch(self) -> int | None:
         """The offset to read from for the next acquisition; None when no more may be acquired."""
@@ -65,9 +73,10 @@ class SharePartition:
         """Takes in what a member says of its records: all of it, or nothing (KafkaError). None when
         there is nothing to store.
         """
-        change = Acknowledgement(self.window, member, self.rules.delivery_count_limit)
+        change = Acknowledgement(self.window, member, self.rules)
         change.compute(segments)
         change.publish()
+        self._begin_waits(change.backoff)
         if change.renewed.held:
             self._timer.start(change.renewed)
         for lock in change.left:
@@ -94,18 +103,29 @@ class SharePartition:
 
     def lock_ended(self, lock: AcquisitionLock) -> StateWrite | None:
         """Takes back what a lock still holds. That stands, whatever becomes of the write."""
-        write = StateWrite(self.start)
+        write, backoff = StateWrite(self.start), Backoff(self.rules)
         lock.ended = True
 
         def back(run: Run) -> Run:
             if run.state != ACQUIRED or run.lock is not lock:
                 return run
-            return Run(run.first, run.last, self._freed(run), run.deliveries)
+            return self._ended(run, backoff)
 
         self._note(write, self._change(lock.first, lock.last, back))
         write.done = True
+        self._begin_waits(backoff)
         self.window.advance()
         return write if write.batches else None
+
+    def wait_over(self, wait: RetryWait) -> None:
+        """Makes records free that waited for their next delivery."""
+        wait.is_over = True
+        self._waits.discard(wait)
+
+        def free(run: Run) -> Run:
+            return run._replace(wait=None) if run.wait is wait else run
+
+        self._change(wait.first, wait.last, free)
 
     def written(self, write: StateWrite) -> None:
         """A change is durable."""
@@ -125,6 +145,7 @@ class SharePartition:
         """
         if write.done or not write.batches:
             return
+        backoff = Backoff(self.rules)
 
         def undone(run: Run) -> Run:
             if run.write is not write:
@@ -132,11 +153,12 @@ class SharePartition:
             lock = run.lock
             assert lock is not None
             if lock.ended:
-                return Run(run.first, run.last, self._freed(run), run.deliveries)
+                return self._ended(run, backoff)
             return Run(run.first, run.last, ACQUIRED, run.deliveries, lock)
 
         self._change(self.window.first, self.window.end, undone)
         write.done = True
+        self._begin_waits(backoff)
         self.window.advance()
 
     def log_starts_at(self, offset: int) -> bool:
@@ -190,6 +212,17 @@ class SharePartition:
             lock.first, lock.last = got[0].first, got[-1].last
             lock.held = sum(each.last - each.first + 1 for each in got)
             self._timer.start(lock)
+
+    def _begin_waits(self, backoff: Backoff) -> None:
+        self._waits.update(backoff.begin(self._timer))
+
+    def _ended(self, run: Run, backoff: Backoff) -> Run:
+        """A run whose lock ended; its write, if there is one, failed."""
+        state = self._freed(run)
+        wait = None
+        if state == AVAILABLE:
+            wait = backoff.of(run.first, run.last, run.deliveries)
+        return Run(run.first, run.last, state, run.deliveries, wait=wait)
 
     def _freed(self, run: Run) -> int:
         """The state of a run that nobody holds any more; what the log has lost is given up."""

@@ -21,7 +21,7 @@ from broker.share.start_offsets import start_offset
 from broker.share.state.coordinator import ShareChange, ShareCoordinator
 from broker.share.state.key import ShareKey
 from broker.share.state.remembered import UNKNOWN, SharePartitionState
-from broker.share.states import AcquisitionLock, ShareRules, StateWrite
+from broker.share.states import AcquisitionLock, RetryWait, ShareRules, StateWrite
 from config.resources.group import GroupConfig
 from config.store import ConfigStore
 from protocol.errors import ErrorCode, KafkaError
@@ -61,9 +61,11 @@ class ServedPartition:
         self.partition = partition
         self.error: KafkaError | None = None
         """Set when it cannot be served: it is to be loaded again."""
+        self.when_idle: Callable[[ServedPartition], None] | None = None
+        """Called once nothing waits any more; set while nobody reads here."""
         self._parts = parts
         self._records: SharePartition | None = None
-        self._locks = Locks(parts.deadlines, self._lock_ms, self._lock_ended)
+        self._locks = Locks(parts.deadlines, self._lock_ms, self._lock_ended, self._wait_over)
         self._retry = Deadline()
         self._retry.callback = self.load
         self._state_epoch = UNKNOWN
@@ -82,9 +84,7 @@ class ServedPartition:
         records = self._records
         if records is not None:
             settings = self.settings
-            records.rules = ShareRules(
-                settings.share_delivery_count_limit, settings.share_partition_max_record_locks
-            )
+            records.rules = _rules(settings)
             records.log_starts_at(self.partition.log.snapshot.log_start_offset)
         return records
 
@@ -97,6 +97,11 @@ class ServedPartition:
         return self._records is None or (
             state is not None and state.state_epoch == self._state_epoch
         )
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while records wait for their next delivery: to forget that would make them free."""
+        return self.error is None and self._records is not None and self._records.is_waiting
 
     @property
     def in_flight(self) -> int:
@@ -135,6 +140,13 @@ class ServedPartition:
         event("share_lock_ended", "debug", share=self.key.owner, member=lock.member)
         self._store(self._records.lock_ended(lock))
         self._parts.wake(self)
+
+    def _wait_over(self, wait: RetryWait) -> None:
+        assert self._records is not None
+        self._records.wait_over(wait)
+        self._parts.wake(self)
+        if self.when_idle is not None and not self.is_waiting:
+            self.when_idle(self)
 
     # --- what is stored ---
 
@@ -256,6 +268,15 @@ class ServedPartition:
         event("share_partition_not_loaded", "warning", share=self.key.owner, error=error)
         self.error = _for_members(error)
         self._parts.wake(self)
+
+
+def _rules(settings: GroupConfig) -> ShareRules:
+    return ShareRules(
+        settings.share_delivery_count_limit,
+        settings.share_partition_max_record_locks,
+        settings.horolog_share_retry_backoff_ms,
+        settings.horolog_share_retry_backoff_max_ms,
+    )
 
 
 def _for_members(error: BaseException | None) -> KafkaError:

@@ -1,4 +1,6 @@
-"""The share partitions in memory: each from its first fetch until its group has no session left."""
+"""The share partitions in memory: each from its first fetch until its group has no session left,
+and no record of it waits for its next delivery.
+"""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -26,6 +28,7 @@ class ServedPartitions:
         served = self._by_group.get(key.group, {}).get(key)
         if served is not None:
             if served.is_current and served.partition is partition:
+                served.when_idle = None
                 return served
             self._drop(key)
             if served.error is not None:
@@ -61,8 +64,17 @@ class ServedPartitions:
         return list(self._by_group.get(group, {}).values())
 
     def leave_group(self, group: str) -> None:
-        """Forgets the share partitions of a group whose last session has ended."""
+        """Forgets the share partitions of a group whose last session has ended, each as soon as
+        none of its records waits for the next delivery.
+        """
         for served in self.of_group(group):
+            if served.is_waiting:
+                served.when_idle = self._idle
+            else:
+                self._drop(served.key)
+
+    def _idle(self, served: ServedPartition) -> None:
+        if self._by_group.get(served.key.group, {}).get(served.key) is served:
             self._drop(served.key)
 
     def topics_deleted(self, topic_ids: Iterable[UUID]) -> None:

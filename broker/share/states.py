@@ -31,14 +31,30 @@ class AcquisitionLock:
         self.deadline = Deadline()
 
 
+class RetryWait:
+    """Records that nobody gets before a time, between two deliveries."""
+
+    __slots__ = ("deadline", "first", "is_over", "last")
+
+    def __init__(self, first: int, last: int) -> None:
+        """All records that wait for it are between the two offsets."""
+        self.first = first
+        self.last = last
+        self.is_over = False
+        self.deadline = Deadline()
+
+
 class LockTimer(Protocol):
-    """Ends locks in time: calls back once, unless the lock was stopped before."""
+    """Ends locks in time, and waits: calls back once, unless the lock was stopped before."""
 
     def start(self, lock: AcquisitionLock) -> None:
         """The lock ends after the group's lock duration from now on."""
 
     def stop(self, lock: AcquisitionLock) -> None:
         """The lock holds nothing any more."""
+
+    def start_wait(self, wait: RetryWait, wait_ms: int) -> None:
+        """The wait is over in so many ms."""
 
 
 class StateBatch(NamedTuple):
@@ -73,7 +89,8 @@ class StateWrite:
 class Run(NamedTuple):
     """Neighbouring offsets, both ends included, of one state, count, lock and write.
 
-    With a `write` that is not done the state is what it will be; the lock is that of before.
+    With a `write` that is not done the state is what it will be; the lock is that of before. With a
+    `wait` that is not over nobody gets them yet.
     """
 
     first: int
@@ -82,6 +99,7 @@ class Run(NamedTuple):
     deliveries: int
     lock: AcquisitionLock | None = None
     write: StateWrite | None = None
+    wait: RetryWait | None = None
 
     @property
     def is_pending(self) -> bool:
@@ -91,7 +109,9 @@ class Run(NamedTuple):
     @property
     def is_free(self) -> bool:
         """True when a member may acquire it."""
-        return self.state == AVAILABLE and not self.is_pending
+        if self.state != AVAILABLE or self.is_pending:
+            return False
+        return self.wait is None or self.wait.is_over
 
     @property
     def is_finished(self) -> bool:
@@ -104,6 +124,8 @@ class ShareRules(NamedTuple):
 
     delivery_count_limit: int = 5
     max_record_locks: int = 2000
+    retry_backoff_ms: int = 0
+    retry_backoff_max_ms: int = 60_000
 
 
 def released(run: Run, limit: int) -> int:

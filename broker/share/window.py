@@ -216,7 +216,7 @@ def _settled(run: Run) -> Run:
     """The run without the write that is done, and without the lock of before it."""
     if run.write is None or not run.write.done:
         return run
-    return Run(run.first, run.last, run.state, run.deliveries)
+    return Run(run.first, run.last, run.state, run.deliveries, wait=run.wait)
 
 
 def archived(run: Run) -> Run:

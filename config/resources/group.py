@@ -115,6 +115,21 @@ class GroupConfig:
         broker=None,
         doc="Members may hold records for longer by renewing (KIP-1222).",
     )
+    horolog_share_retry_backoff_ms: int = group_key(
+        "horolog.share.retry.backoff.ms",
+        millis(0, INT_MAX),
+        0,
+        broker=None,
+        doc="Time from a release, or the end of a lock, to the next delivery of the record; twice "
+        "as long after each delivery. 0: none. A restart of the broker forgets it.",
+    )
+    horolog_share_retry_backoff_max_ms: int = group_key(
+        "horolog.share.retry.backoff.max.ms",
+        millis(0, INT_MAX),
+        60_000,
+        broker=None,
+        doc="Longest time between two deliveries of a record that the back-off may come to.",
+    )
 
 
 BOUNDS: Mapping[str, tuple[str, str]] = {

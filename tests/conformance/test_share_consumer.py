@@ -51,6 +51,14 @@ HEARD = {
     ],
     "renew": ["got 0x1 1x1 2x1 3x1 4x1 5x1", "commit ok"] * 4 + ["got", "closed"],
 }  # fmt: skip
+HEARD_HERE = {
+    "backoff": [
+        "got 0x1 1x1 2x1 3x1 4x1 5x1", "commit ok", "got 0x2 1x2 2x2 3x2 4x2 5x2", "commit ok",
+        "got 0x3 1x3 2x3 3x3 4x3 5x3", "commit ok", "closed",
+    ],
+}  # fmt: skip
+"""With settings that Kafka does not have."""
+SETTINGS = {"backoff": ("horolog.share.retry.backoff.ms=500",)}
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +84,26 @@ def bootstrap(
 def test_a_share_consumer_hears_what_it_hears_of_kafka(
     way: str, bootstrap: str, program: JavaProgram, tmp_path: Path
 ) -> None:
+    assert heard(way, bootstrap, program, tmp_path / "reader.log") == HEARD[way]
+
+
+@pytest.mark.parametrize("way", HEARD_HERE)
+def test_a_share_consumer_of_a_group_with_settings_of_horolog(
+    way: str, program: JavaProgram, tmp_path: Path
+) -> None:
+    with start_broker(tmp_path / "data", COMMON) as node:
+        found = heard(way, node.bootstrap, program, tmp_path / "reader.log")
+    assert found == HEARD_HERE[way]
+
+
+def heard(way: str, bootstrap: str, program: JavaProgram, log: Path) -> list[str]:
+    """The lines of a reader of six records."""
     create_topic(AdminClient({"bootstrap.servers": bootstrap}), way, 1)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 100})
     for number in range(6):
         producer.produce(way, str(number))
     producer.flush()
-    log = tmp_path / "reader.log"
-    process = program.start(bootstrap, way, f"{way}-group", way, log=log)
+    settings = SETTINGS.get(way, ())
+    process = program.start(bootstrap, way, f"{way}-group", way, *settings, log=log)
     assert process.wait(120) == 0, log.read_text()
-    heard = [line for line in log.read_text().splitlines() if line[:1] != "["]
-    assert heard == HEARD[way]
+    return [line for line in log.read_text().splitlines() if line[:1] != "["]

@@ -8,6 +8,7 @@ import pytest
 from broker.share import partition, window
 from broker.share.acknowledge import Acknowledgement
 from broker.share.states import ARCHIVED, AVAILABLE, Run
+from broker.share.waits import backoff
 from broker.share.window import InFlightWindow
 from tests.support.histories.share_history import play
 
@@ -49,6 +50,15 @@ def always_free(run: Run, limit: int) -> int:
     return AVAILABLE
 
 
+def free_before_time(run: Run) -> bool:
+    return run.state == AVAILABLE and not run.is_pending
+
+
+def as_long_each_time(rules: Any, deliveries: int) -> int:
+    least: int = min(rules.retry_backoff_ms, rules.retry_backoff_max_ms)
+    return least
+
+
 def given_up(run: Run, limit: int) -> int:
     return ARCHIVED
 
@@ -59,6 +69,9 @@ PLANTED: list[tuple[object, str, object]] = [
     (partition.SharePartition, "failed", undone_from_the_start_on),
     (Acknowledgement, "_check", nobody_is_asked),
     (Run, "is_free", property(free_while_written)),
+    (Run, "is_free", property(free_before_time)),
+    (partition.SharePartition, "wait_over", lambda self, wait: None),
+    (backoff, "retry_after_ms", as_long_each_time),
     (partition, "released", always_free),
     (partition, "released", given_up),
     (InFlightWindow, "free_from", lambda self, offset: None),

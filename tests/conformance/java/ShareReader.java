@@ -30,7 +30,7 @@ public class ShareReader {
 
     public static void main(String[] args) throws Exception {
         String bootstrap = args[0], topic = args[1], group = args[2], way = args[3];
-        configure(bootstrap, group);
+        configure(bootstrap, group, Arrays.copyOfRange(args, 4, args.length));
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
         settings.put("group.id", group);
@@ -49,19 +49,28 @@ public class ShareReader {
                 case "explicit", "limit" -> reader.explicit();
                 case "late" -> reader.late();
                 case "renew" -> reader.renew();
+                case "backoff" -> reader.backoff();
                 default -> throw new IllegalArgumentException(way);
             }
         }
         System.out.println("closed");
     }
 
-    private static void configure(String bootstrap, String group) throws Exception {
+    /** Sets what the group has, "name=value" each. */
+    private static void configure(String bootstrap, String group, String[] more) throws Exception {
+        List<AlterConfigOp> changes = new ArrayList<>();
+        changes.add(set("share.auto.offset.reset", "earliest"));
+        for (String each : more) {
+            changes.add(set(each.substring(0, each.indexOf('=')), each.substring(each.indexOf('=') + 1)));
+        }
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
             ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);
-            ConfigEntry entry = new ConfigEntry("share.auto.offset.reset", "earliest");
-            AlterConfigOp set = new AlterConfigOp(entry, AlterConfigOp.OpType.SET);
-            admin.incrementalAlterConfigs(Map.of(resource, List.of(set))).all().get();
+            admin.incrementalAlterConfigs(Map.of(resource, changes)).all().get();
         }
+    }
+
+    private static AlterConfigOp set(String name, String value) {
+        return new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET);
     }
 
     /** Every poll accepts what the one before gave. */
@@ -121,6 +130,23 @@ public class ShareReader {
             commit();
         }
         tell(next());
+    }
+
+    /** Releases each record twice, and says which came sooner than 500 ms, doubled each time. */
+    private void backoff() {
+        long released = System.nanoTime();
+        for (List<ConsumerRecord<String, String>> got = next(); !got.isEmpty(); got = next()) {
+            tell(got);
+            for (ConsumerRecord<String, String> each : got) {
+                int count = each.deliveryCount().orElse((short) 0);
+                if (count > 1 && System.nanoTime() - released < 500_000_000L << (count - 2)) {
+                    System.out.println("early " + each.offset());
+                }
+                consumer.acknowledge(each, count < 3 ? AcknowledgeType.RELEASE : AcknowledgeType.ACCEPT);
+            }
+            released = System.nanoTime();
+            commit();
+        }
     }
 
     private List<ConsumerRecord<String, String>> next() {

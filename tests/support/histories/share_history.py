@@ -1,5 +1,5 @@
 """Histories of a share partition, each step compared with `share_model`: members fetch, acknowledge
-and go, locks end, writes fail, the log is compacted and cut, the broker dies.
+and go, locks and waits end, writes fail, the log is compacted and cut, the broker dies.
 
 `play(seed)` raises AssertionError with what is wrong; the same seed, the same history.
 """
@@ -34,7 +34,8 @@ class ShareHistory:
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         limit = self.dice.choice((2, 3, 5))
-        self.rules = ShareRules(limit, self.dice.choice((5, 20, 2000)))
+        most, backoff_ms = self.dice.choice((5, 20, 2000)), self.dice.choice((0, 0, 10))
+        self.rules = ShareRules(limit, most, backoff_ms, self.dice.choice((15, 1000)))
         self.log: list[Range] = []
         self.log_start = self.log_end = 0
         self.aborted: set[int] = set()
@@ -46,7 +47,7 @@ class ShareHistory:
 
     def _begin(self) -> None:
         self.timer = ByHand()
-        self.model = ShareModel(self.disk, self.rules.delivery_count_limit)
+        self.model = ShareModel(self.disk, self.rules)
         self.real = SharePartition(self.disk.start, self.timer, self.rules)
         self.real.restore(self.disk.batches())
 
@@ -55,6 +56,7 @@ class ShareHistory:
         steps: list[Callable[[], None]] = [
             *[self.append] * 3, *[self.fetch] * 6, *[self.acknowledge] * 6, *[self.write_ends] * 5,
             *[self.lock_ends] * 2, self.session_ends, self.log_starts, self.compacts, self.dies,
+            *[self.time_passes] * (3 if self.rules.retry_backoff_ms else 0),
         ]  # fmt: skip
         for _ in range(STEPS):
             self._step(self.dice.choice(steps))
@@ -189,6 +191,16 @@ class ShareHistory:
             self._wait_for(write)
         self.model.advance()
 
+    def time_passes(self) -> None:
+        """Some waits are over."""
+        self._pass_ms(self.dice.choice((1, 9, 10, 40)))
+
+    def _pass_ms(self, ms: int) -> None:
+        self.timer.now_ms += ms
+        self.model.now_ms += ms
+        for wait in self.timer.over():
+            self.real.wait_over(wait)
+
     def session_ends(self) -> None:
         member = self.dice.choice(MEMBERS)
         write = self.real.release(member)
@@ -224,9 +236,10 @@ class ShareHistory:
         self.append()
         for _ in range(MOST_ROUNDS):
             self._accept_all()
+            self._pass_ms(self.rules.retry_backoff_ms)
             at = self.real.next_fetch()
             came_on = at is not None and self._fetch(at, "a", Ask(500, 500))
-            if not came_on and not self.timer.running and not self.waiting:
+            if not (came_on or self.timer.running or self.timer.waits or self.waiting):
                 break
         assert self.real.start == self.log_end, f"{self.real.start} of {self.log_end}"
 

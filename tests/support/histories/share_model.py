@@ -16,6 +16,7 @@ from broker.share.states import (
     AVAILABLE,
     AcquisitionLock,
     Run,
+    ShareRules,
     StateBatch,
     StateWrite,
 )
@@ -27,16 +28,16 @@ STATES = (ARCHIVED, ACKNOWLEDGED, AVAILABLE, ARCHIVED)
 
 @dataclass
 class Record:
-    """One offset; `write` is the change that is under way."""
+    """One offset; `write` is the change that is under way, `due_ms` when it may be had again."""
 
     state: int = AVAILABLE
     deliveries: int = 0
     lock: AcquisitionLock | None = None
     write: StateWrite | None = None
+    due_ms: int = 0
 
-    @property
-    def is_free(self) -> bool:
-        return self.state == AVAILABLE and self.write is None
+    def is_free(self, now_ms: int) -> bool:
+        return self.state == AVAILABLE and self.write is None and self.due_ms <= now_ms
 
     @property
     def is_final(self) -> bool:
@@ -66,8 +67,10 @@ class Disk:
 class ShareModel:
     """The records of one life of the partition."""
 
-    def __init__(self, disk: Disk, limit: int) -> None:
-        self.disk, self.limit = disk, limit
+    def __init__(self, disk: Disk, rules: ShareRules) -> None:
+        self.disk, self.rules = disk, rules
+        self.limit = rules.delivery_count_limit
+        self.now_ms = 0
         self.start = disk.start
         self.records: dict[int, Record] = {}
         known = [offset for offset in disk.states if offset >= self.start]
@@ -89,8 +92,13 @@ class ShareModel:
             if offset < self.start and record.state != ACQUIRED and record.write is None:
                 del self.records[offset]
 
+    def _is_free(self, record: Record) -> bool:
+        return record.is_free(self.now_ms)
+
     def next_fetch(self) -> int:
-        free = [at for at, record in self.records.items() if record.is_free and at >= self.start]
+        free = [
+            at for at, record in self.records.items() if self._is_free(record) and at >= self.start
+        ]
         return min(free, default=max(self.end + 1, self.start))
 
     def finished(self) -> int:
@@ -105,7 +113,7 @@ class ShareModel:
                     self.records[offset] = Record(ARCHIVED)
                 else:
                     self.start = offset + 1
-            elif record is not None and record.is_free:
+            elif record is not None and self._is_free(record):
                 record.state = ARCHIVED
 
     def withdrawn(self, window: InFlightWindow, aborted: Iterable[int]) -> None:
@@ -113,7 +121,7 @@ class ShareModel:
         told = states_of(window)
         for at in sorted(aborted):
             record = self.records.get(at)
-            if at < self.start or (record is not None and not record.is_free):
+            if at < self.start or (record is not None and not self._is_free(record)):
                 continue
             run = told.get(at)
             if at < window.start:
@@ -148,7 +156,7 @@ class ShareModel:
                 record = self.records.setdefault(offset, Record())
                 assert offset >= self.start, f"{offset} is below the start"
                 assert offset not in aborted, f"{offset} was aborted"
-                assert record.is_free, f"{offset} is not free: {record}"
+                assert self._is_free(record), f"{offset} is not free: {record}"
                 record.deliveries += 1
                 record.state = ACQUIRED
                 assert record.deliveries == part.deliveries <= self.limit
@@ -171,6 +179,7 @@ class ShareModel:
             for at in range(max(segment.first, self.start), segment.last + 1):
                 if segment.type != RENEW:
                     self._change(at, STATES[segment.type], write)
+                    self._back_off(self.records[at])
 
     def taken_back(
         self, lock: AcquisitionLock | None, member: str | None, write: StateWrite | None
@@ -181,10 +190,18 @@ class ShareModel:
                 continue
             if record.lock is lock or record.lock.member == member:
                 self._change(at, AVAILABLE, write)
+                if lock is not None:
+                    self._back_off(record)
 
     def _change(self, offset: int, state: int, write: StateWrite | None) -> None:
         record = self.records[offset]
         record.state, record.write = self._settled(offset, record, state), write
+
+    def _back_off(self, record: Record) -> None:
+        """After a release, and after a lock's end: not after a session's."""
+        if record.state == AVAILABLE:
+            wait_ms = self.rules.retry_backoff_ms * 2 ** (record.deliveries - 1)
+            record.due_ms = self.now_ms + min(wait_ms, self.rules.retry_backoff_max_ms)
 
     def _settled(self, offset: int, record: Record, state: int) -> int:
         given_up = offset < self.start or record.deliveries >= self.limit
@@ -202,6 +219,8 @@ class ShareModel:
                 ended = record.lock.ended
                 record.write = None
                 record.state = self._settled(at, record, AVAILABLE) if ended else ACQUIRED
+                record.due_ms = 0
+                self._back_off(record)
 
     def log_starts_at(self, offset: int) -> None:
         self.start = max(self.start, offset)

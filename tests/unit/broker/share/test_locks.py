@@ -5,8 +5,12 @@ import asyncio
 from broker.runtime.deadlines import Deadlines, GroupTime
 from broker.runtime.test_clock import HeldClock
 from broker.share.locks import Locks
-from broker.share.states import AcquisitionLock
+from broker.share.states import AcquisitionLock, RetryWait
 from tests.support.disk.simenv import SimClock
+
+
+def nothing_waits(wait: RetryWait) -> None:
+    raise AssertionError(wait)
 
 
 async def test_a_lock_ends_after_the_groups_duration() -> None:
@@ -15,7 +19,7 @@ async def test_a_lock_ends_after_the_groups_duration() -> None:
     deadlines = Deadlines(asyncio.get_running_loop(), GroupTime(clock, machine))
     ended: list[AcquisitionLock] = []
     duration = [30_000]
-    locks = Locks(deadlines, lambda: duration[0], ended.append)
+    locks = Locks(deadlines, lambda: duration[0], ended.append, nothing_waits)
     first, stopped, later = (
         AcquisitionLock("a", 0, 1),
         AcquisitionLock("a", 2, 3),
