@@ -45,7 +45,7 @@ from tests.bench.cell import FULL, QUICK, TINY, Cell, Scale
 from tests.bench.peers import Peer
 from tests.bench.results import CellResults, Verdict, as_json, verdict
 from tests.bench.table import table
-from tests.bench.tier import loss_cells, time_in_tier_cells
+from tests.bench.tier import loss_cells, switched_cells, time_in_tier_cells
 from tests.bench.warm_up import warm_up
 from tests.bench.wire import BenchFailed
 
@@ -69,6 +69,7 @@ FAMILIES = (
     tls_cells,
     time_in_tier_cells,
     loss_cells,
+    switched_cells,
     fleet_cells,
     fleet_cost_cells,
 )

@@ -1,4 +1,4 @@
-"""What a tier takes from producers and from readers at the end, beside the same topic without one.
+"""What a tier takes from readers at the end and from a steady producer, beside a topic without one.
 
 One broker, two kinds of topics in turns (A B, B A, …), so that a bad minute of the machine meets
 both: of the tiered one closed segments are being copied all the time that is measured. Copying is
@@ -108,17 +108,6 @@ def settle(node: TieredNode) -> None:
         if sum(node.cpu().values()) - before < IDLE_SECONDS * IDLE_PART:
             return
     raise BenchFailed("the broker finds no rest")
-
-
-def producing(node: TieredNode, name: str, seconds: float) -> Mapping[str, float]:
-    """A producer at full speed; and the broker's CPU for each MB, copying included."""
-    before = process.cpu_seconds(node.process.pid)
-    with Wire(node.bootstrap) as wire:
-        request = produce(name, batch_of(RECORD_BYTES, RECORDS_A_BATCH), acks=1)
-        done = pump(wire, name, for_seconds(seconds, request), DEPTH)
-    megabytes = len(done.latencies_ns) * BATCH_BYTES / 1e6
-    spent = process.cpu_seconds(node.process.pid) - before
-    return {"rate": megabytes / done.seconds, "broker CPU": spent * 1000 / megabytes}
 
 
 def following(node: TieredNode, name: str, seconds: float) -> Mapping[str, float]:
@@ -231,7 +220,6 @@ def _cell(name: str, measure: Slice, *figures: Figure) -> Cell:
 
 RATE, CPU = Figure("rate", "MB/s", "higher"), Figure("broker CPU", "ms/MB", "lower")
 CELLS = (
-    _cell("tier-loss-producer", producing, RATE, CPU),
     _cell("tier-loss-reader", following, RATE, CPU),
     _cell("tier-loss-paced", pacing, RATE, latency(50), latency(99)),
     Cell(

@@ -1,0 +1,157 @@
+"""What copying to a tier takes from a producer at full speed, turned on and off many times.
+
+One broker and one producer, which fills the machine; the closed segments of another topic are
+copied or are not, by `remote.log.copy.disable`, in turns of a second (on off, off on, …). The rate
+of a machine that others share wanders by more within a minute than copying can take from it, and
+by less within two seconds. The store is on this machine; it takes what CPU others leave, as it
+would have its own. What the producer writes leaves the disk soon, so that the disk's speed is not
+what is measured.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import repeat
+from statistics import fmean, stdev
+from typing import Final, NamedTuple
+
+from tests.bench.cell import Cell, Figure, Scale
+from tests.bench.fetch_cells import RECORD_BYTES, RECORDS_A_BATCH
+from tests.bench.frames import batch_of, produce
+from tests.bench.peers import Peer
+from tests.bench.pump import Pumped, for_seconds, pump
+from tests.bench.tier.nodes import TieredNode, stand_back, tiered
+from tests.bench.topics import topic
+from tests.bench.wire import Wire
+
+COPIED_A_SECOND: Final = 25_000_000
+COPIED_SEGMENT_BYTES: Final = 8 << 20
+BUSY: Final = {
+    "segment.bytes": str(64 << 20),
+    "retention.bytes": str(256 << 20),
+    "file.delete.delay.ms": "0",
+}
+DEPTH: Final = 5
+PAIRS_A_SECOND_OF_SCALE: Final = 12
+TURN_PART, SETTLING_PART = 0.16, 0.08
+"""Of the scale's seconds: of a turn that is measured, and before it."""
+WARM_TURNS: Final = 4
+BATCH_BYTES: Final = RECORD_BYTES * RECORDS_A_BATCH
+
+
+class Turn(NamedTuple):
+    """One turn of the producer, and the broker's CPU in it."""
+
+    megabytes: float
+    seconds: float
+    broker_cpu: float
+
+    @property
+    def rate(self) -> float:
+        """MB a second."""
+        return self.megabytes / self.seconds
+
+
+class Lengths(NamedTuple):
+    """How many pairs of turns, and their seconds."""
+
+    pairs: int
+    turn: float
+    settling: float
+
+    @property
+    def copying(self) -> float:
+        """Seconds in which is copied."""
+        return self.pairs * (self.turn + self.settling)
+
+
+class Switch:
+    """A topic that waits to be copied, and one that a producer fills."""
+
+    def __init__(self, node: TieredNode, waiting: str, busy: str, wire: Wire) -> None:
+        self._node, self._waiting, self._busy, self._wire = node, waiting, busy, wire
+        self._request = produce(busy, batch_of(RECORD_BYTES, RECORDS_A_BATCH), acks=1)
+
+    def produce(self, seconds: float) -> Pumped:
+        """The producer alone."""
+        return pump(self._wire, self._busy, for_seconds(seconds, self._request), DEPTH)
+
+    def turn(self, lengths: Lengths, *, is_copied: bool) -> Turn:
+        """Copying on or off, and once that is so, a turn that is measured."""
+        off = "false" if is_copied else "true"
+        self._node.change(self._waiting, {"remote.log.copy.disable": off})
+        self.produce(lengths.settling)
+        before = self._node.cpu()["broker"]
+        done = self.produce(lengths.turn)
+        spent = self._node.cpu()["broker"] - before
+        return Turn(len(done.latencies_ns) * BATCH_BYTES / 1e6, done.seconds, spent)
+
+
+def measure_switched(peer: Peer, scale: Scale) -> Mapping[str, float]:
+    """Rates with and without; how much less the one with copying is, and the standard error."""
+    turn, settling = scale.seconds * TURN_PART, scale.seconds * SETTLING_PART
+    lengths = Lengths(max(2, round(scale.seconds * PAIRS_A_SECOND_OF_SCALE)), turn, settling)
+    bound = {"remote.log.manager.copy.max.bytes.per.second": str(COPIED_A_SECOND)}
+    with tiered(peer, bound) as node, _waiting(node, lengths) as waiting:
+        if node.server is not None:
+            stand_back(node.server)
+        with topic(node.bootstrap, "busy", config=BUSY) as busy, Wire(node.bootstrap) as wire:
+            switch = Switch(node, waiting, busy, wire)
+            switch.produce(lengths.turn * WARM_TURNS)
+            turns = [_pair(switch, lengths, number) for number in range(lengths.pairs)]
+        copied = node.stored_bytes(waiting) / 1e6 / lengths.copying
+    return {"copied": copied, **_figures(turns)}
+
+
+def _pair(switch: Switch, lengths: Lengths, number: int) -> tuple[Turn, Turn]:
+    """With and without."""
+    if number % 2:
+        without = switch.turn(lengths, is_copied=False)
+        return switch.turn(lengths, is_copied=True), without
+    return switch.turn(lengths, is_copied=True), switch.turn(lengths, is_copied=False)
+
+
+@contextmanager
+def _waiting(node: TieredNode, lengths: Lengths) -> Iterator[str]:
+    """A topic with closed segments for more than the time that is measured."""
+    config = {
+        "segment.bytes": str(COPIED_SEGMENT_BYTES),
+        "retention.ms": "-1",
+        "remote.storage.enable": "true",
+        "remote.log.copy.disable": "true",
+    }
+    with topic(node.bootstrap, "waiting", config=config) as name:
+        wanted = COPIED_A_SECOND * lengths.copying * 1.2 + 2 * COPIED_SEGMENT_BYTES
+        request = produce(name, batch_of(RECORD_BYTES, RECORDS_A_BATCH), acks=1)
+        with Wire(node.bootstrap) as wire:
+            pump(wire, name, repeat(request, int(wanted // BATCH_BYTES)), DEPTH)
+        yield name
+
+
+def _figures(pairs: list[tuple[Turn, Turn]]) -> dict[str, float]:
+    found = {}
+    for kind, turns in zip(("with", "without"), zip(*pairs, strict=True), strict=True):
+        megabytes = sum(each.megabytes for each in turns)
+        found[f"rate {kind}"] = megabytes / sum(each.seconds for each in turns)
+        found[f"broker CPU {kind}"] = sum(each.broker_cpu for each in turns) * 1000 / megabytes
+    lost = [(1 - one.rate / other.rate) * 100 for one, other in pairs]
+    error = stdev(lost) / len(lost) ** 0.5
+    return {**found, "lost": max(0.01, fmean(lost)), "error": error}
+
+
+CELLS = (
+    Cell(
+        "tier-loss-producer",
+        (
+            Figure("lost", "%", "lower", under=5),
+            Figure("error", "%", "lower"),
+            Figure("rate with", "MB/s", "higher"),
+            Figure("rate without", "MB/s", "higher"),
+            Figure("broker CPU with", "ms/MB", "lower"),
+            Figure("broker CPU without", "ms/MB", "lower"),
+            Figure("copied", "MB/s", "higher"),
+        ),
+        measure_switched,
+        starts_nodes=True,
+        fills_memory=True,
+    ),
+)
