@@ -344,6 +344,21 @@ class BrokerConfig:
         importance="low",
         doc="Length of each of these windows.",
     )
+    controller_quota_window_num: int = broker_key(
+        "controller.quota.window.num",
+        count(1, 10_000),
+        11,
+        importance="low",
+        doc="Number of windows for which a client with a quota of changed partitions "
+        "(controller_mutation_rate) saves up.",
+    )
+    controller_quota_window_size_seconds: int = broker_key(
+        "controller.quota.window.size.seconds",
+        count(1, 86_400),
+        1,
+        importance="low",
+        doc="Length of each of these windows.",
+    )
     max_incremental_fetch_session_cache_slots: int = broker_key(
         "max.incremental.fetch.session.cache.slots",
         count(),

@@ -293,6 +293,7 @@ class Services:
             mute=server.mute,
             on_enforced=self._measure,
         )
+        server.arrival_rest_seconds = self.quotas.arrival_rest_seconds
         self.disk_brake = DiskBrake(
             lambda: self.disk_space.bytes_per_second,
             monotonic=self.probes.monotonic,

@@ -4,6 +4,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from broker.guards.disk_space import DiskSpace
+from broker.quotas.service import Quotas
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.wire_error import wire_error
@@ -20,6 +21,8 @@ from protocol.apis.create_partitions import (
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
+REFUSES_BY_QUOTA_SINCE_VERSION = 3
+
 
 class Services(NamedTuple):
     """The services that the answer is made with."""
@@ -28,6 +31,7 @@ class Services(NamedTuple):
     probes: BrokerProbes
     disk_space: DiskSpace
     rules: TopicRules
+    quotas: Quotas
 
 
 Context = RequestContext[Services]
@@ -39,6 +43,8 @@ async def handle(request: CreatePartitionsRequest, context: Context) -> CreatePa
     asked = Counter(topic.name for topic in request.topics)
     errors: dict[str, KafkaError] = {}
     counts: dict[str, int] = {}
+    strict = context.api_version >= REFUSES_BY_QUOTA_SINCE_VERSION
+    allowance = context.services.quotas.allowance(context, strict=strict)
     async with context.services.topics.changing:
         more = 0
         for topic in request.topics:
@@ -46,6 +52,7 @@ async def handle(request: CreatePartitionsRequest, context: Context) -> CreatePa
                 added = _added(topic, asked, context)
                 context.services.rules.check_partition_limit(more + added)
                 context.services.disk_space.check_room()
+                allowance.take(added)
             except KafkaError as error:
                 errors[topic.name] = error
             else:
@@ -54,7 +61,8 @@ async def handle(request: CreatePartitionsRequest, context: Context) -> CreatePa
         if counts and not request.validate_only:
             await _grow(counts, errors, context)
     return CreatePartitionsResponse(
-        results=[_result(name, errors.get(name), context) for name in asked]
+        throttle_time_ms=allowance.rest_ms,
+        results=[_result(name, errors.get(name), context) for name in asked],
     )
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
+from broker.quotas.service import Quotas
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.wire_error import wire_error
@@ -22,6 +23,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
 CONFIGS_SINCE_VERSION = 5
+REFUSES_BY_QUOTA_SINCE_VERSION = 6
 
 
 class Services(NamedTuple):
@@ -31,6 +33,7 @@ class Services(NamedTuple):
     config: ConfigStore
     probes: BrokerProbes
     rules: TopicRules
+    quotas: Quotas
 
 
 Context = RequestContext[Services]
@@ -41,8 +44,10 @@ async def handle(request: CreateTopicsRequest, context: Context) -> CreateTopics
     asked = Counter(topic.name for topic in request.topics)
     may_create_any = context.sees(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     results: dict[str, CreatableTopicResult] = {}
+    strict = context.api_version >= REFUSES_BY_QUOTA_SINCE_VERSION
+    allowance = context.services.quotas.allowance(context, strict=strict)
     async with context.services.topics.changing:
-        plan = context.services.rules.plan()
+        plan = context.services.rules.plan(allowance.take)
         for number, topic in enumerate(request.topics):
             await plan.breathe(number)
             try:
@@ -57,7 +62,9 @@ async def handle(request: CreateTopicsRequest, context: Context) -> CreateTopics
     for new in plan.topics:
         if new.name not in results:
             results[new.name] = _success(new, context)
-    return CreateTopicsResponse(topics=[results[name] for name in asked])
+    return CreateTopicsResponse(
+        throttle_time_ms=allowance.rest_ms, topics=[results[name] for name in asked]
+    )
 
 
 def _check_once(name: str, asked: Counter[str]) -> None:

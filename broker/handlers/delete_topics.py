@@ -6,6 +6,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from broker.groups.coordinator import GroupCoordinator
+from broker.quotas.mutations import Allowance
+from broker.quotas.service import Quotas
 from broker.record_times.offenders import DirtyClients
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
@@ -29,6 +31,7 @@ from storage.errors import StorageError
 
 IDS_SINCE_VERSION = 6
 DISABLED_CODE_SINCE_VERSION = 3
+REFUSES_BY_QUOTA_SINCE_VERSION = 5
 
 
 class Services(NamedTuple):
@@ -41,6 +44,7 @@ class Services(NamedTuple):
     share_reads: ShareReads
     probes: BrokerProbes
     dirty_clients: DirtyClients
+    quotas: Quotas
 
 
 Context = RequestContext[Services]
@@ -50,11 +54,14 @@ async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopics
     """One result per name or id; nothing of a refused topic is touched."""
     wanted = _wanted(request, context)
     may_delete_any = context.sees(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
+    strict = context.api_version >= REFUSES_BY_QUOTA_SINCE_VERSION
+    allowance = context.services.quotas.allowance(context, strict=strict)
     async with context.services.topics.changing:
         asked = Counter(_name_of(each, context) for each in wanted)
         distinct = {(each.name, each.topic_id): each for each in wanted}
         results = [
-            _judge(each, asked, context, may_delete=may_delete_any) for each in distinct.values()
+            _judge(each, asked, allowance, context, may_delete=may_delete_any)
+            for each in distinct.values()
         ]
         done = [each for each in results if not each.error_code]
         doomed = [each.name for each in done if each.name is not None]
@@ -73,7 +80,7 @@ async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopics
                 each if each.error_code else _refusal(each.name, each.topic_id, refusal, context)
                 for each in results
             ]
-    return DeleteTopicsResponse(responses=results)
+    return DeleteTopicsResponse(throttle_time_ms=allowance.rest_ms, responses=results)
 
 
 def _wanted(request: DeleteTopicsRequest, context: Context) -> Iterable[DeleteTopicState]:
@@ -91,6 +98,7 @@ def _name_of(wanted: DeleteTopicState, context: Context) -> str | None:
 def _judge(
     wanted: DeleteTopicState,
     asked: Counter[str | None],
+    allowance: Allowance,
     context: Context,
     *,
     may_delete: bool,
@@ -101,6 +109,7 @@ def _judge(
         if not may_delete:
             _check_rights(wanted, context)
         topic = _find(wanted, context)
+        allowance.take(len(topic.partitions))
     except KafkaError as error:
         return _refusal(wanted.name, wanted.topic_id, error, context)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from broker.partitions.leadership import NOBODY
 from broker.partitions.partition import Partition
+from broker.quotas.service import Quotas
 from broker.runtime.gathering import wait_for
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
@@ -48,6 +49,7 @@ class Services(NamedTuple):
     trail: AuditTrail
     logs: LogManager
     rules: TopicRules
+    quotas: Quotas
 
 
 Context = RequestContext[Services]
@@ -114,7 +116,8 @@ async def _create_and_answer(
     context: Context,
 ) -> MetadataResponse:
     there = context.services.topics.image.topics
-    refused = await context.services.rules.auto_create(missing)
+    allowance = context.services.quotas.allowance(context, strict=True)
+    refused = await context.services.rules.auto_create(missing, allowance.take)
     for name in missing:
         if name not in there and name in context.services.topics.image.topics:
             made = AdminChange("create topic", name, "auto.create.topics.enable")

@@ -28,13 +28,14 @@ def _throttled_seconds(view: QuotaView) -> Iterable[Sample]:
 QUOTA_METRICS: tuple[Metric[QuotaView], ...] = (
     gauge(
         "horolog_quota_entities",
-        "Users and clients, and defaults of these, that a quota was set for.",
+        "Users, clients and addresses, and defaults of these, that a quota was set for.",
         (),
         one(lambda view: len(view.quotas.table.entries)),
     ),
     counter(
         "horolog_quota_throttled_requests",
-        "Requests whose client was over its quota; disk_space: producers slowed for want of room.",
+        "Requests whose client was over its quota; disk_space: producers slowed for want of room; "
+        "connection_creation_rate: connections that were closed.",
         ("quota",),
         _throttled_requests,
     ),

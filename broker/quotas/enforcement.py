@@ -10,11 +10,14 @@ Exists only while a limit is set, so that who has none pays for none. Used on th
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
+from broker.quotas.mutations import Allowance, LimitedAllowance, MutationBuckets
 from broker.quotas.rate import WindowedRate
 from broker.quotas.table import (
     CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
     MAX_NAME,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
@@ -25,6 +28,9 @@ from broker.runtime.event_log import event
 from broker.runtime.request_context import RequestContext
 
 PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
+CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
+SAY_THEMSELVES = {FETCH, SHARE_FETCH, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS}
+"""APIs whose answers come with a time to rest, from `fetched`, `sent` or an `Allowance`."""
 MAX_RATES = 10_000  # kept at one time; the one that rested longest gives way
 MAX_KNOWN = 10_000  # clients whose limits have been looked up
 MAX_THROTTLE_MS = 2**31 - 1
@@ -55,12 +61,16 @@ class Enforcement:
         *,
         windows: int,
         window_ms: int,
+        burst_seconds: float,
         monotonic: Callable[[], float],
         mute: Mute,
         throttled: Throttled,
         super_users: Collection[str] = (),
     ) -> None:
-        """`mute(connection id, seconds)` stops reading from a client. `super_users`: by name."""
+        """`mute(connection id, seconds)` stops reading from a client. `super_users`: by name.
+
+        For `burst_seconds` who rests saves up changes of partitions.
+        """
         self._super_users = super_users
         self._windows = windows
         self._window_ms = window_ms
@@ -70,6 +80,7 @@ class Enforcement:
         self._table = QuotaTable()
         self._known: dict[tuple[str, str, str], Limit | None] = {}
         self._rates: OrderedDict[tuple[str, tuple[str, str]], WindowedRate] = OrderedDict()
+        self._buckets = MutationBuckets(burst_seconds)
         self._logged_ms: dict[str, float] = {}
 
     def use(self, table: QuotaTable) -> None:
@@ -94,7 +105,7 @@ class Enforcement:
             throttle_ms = min(throttle_ms, self._window_ms)
         if context.api_key == PRODUCE:
             throttle_ms = max(throttle_ms, self._count(PRODUCER_BYTE_RATE, context, size_bytes))
-        elif context.api_key in {FETCH, SHARE_FETCH}:
+        elif context.api_key in SAY_THEMSELVES:
             throttle_ms = max(throttle_ms, response.throttle_time_ms)
         if throttle_ms:
             if _says_throttle(response):
@@ -126,6 +137,20 @@ class Enforcement:
             return wanted
         seconds = max(self._windows - 1, 1) * self._window_ms / 1000
         return int(min(wanted, max(limit.bound * seconds, 1)))
+
+    def allowance(self, context: RequestContext[Any], *, strict: bool) -> Allowance:
+        """The partitions that a request may make or delete; `strict`: it knows of code 89."""
+        limit = self._limit(CONTROLLER_MUTATION_RATE, context)
+        if limit is None:
+            return Allowance()
+        return LimitedAllowance(
+            self._buckets.of(limit.shared_by),
+            limit.bound,
+            limit.bound * self._buckets.burst_seconds,
+            strict=strict,
+            now_ms=self._now_ms,
+            on_rest=partial(self._tell, CONTROLLER_MUTATION_RATE, context),
+        )
 
     def _count(self, key: str, context: RequestContext[Any], amount: float) -> int:
         """Milliseconds that the client has to rest after this; 0 within its limit, or without."""

@@ -1,4 +1,4 @@
-"""`horolog-quotas.json`: the limits of users and clients, at the top of the data directory.
+"""`horolog-quotas.json`: limits of users, clients and addresses, atop the data directory.
 
 Written as a whole and atomically before a change is answered. A part without a name is the default:
 
@@ -9,13 +9,23 @@ Written as a whole and atomically before a change is answered. A part without a 
 import json
 from typing import Any
 
-from broker.quotas.table import Entity, Limits, QuotaTable, alter, entity_of
+from broker.quotas.table import (
+    CONTROLLER_MUTATION_RATE,
+    IP,
+    Entity,
+    Limits,
+    QuotaTable,
+    alter,
+    entity_of,
+)
 from config.sealed_json import check_seal, sealed
 from protocol.errors import KafkaError
 from storage.errors import CorruptCheckpoint, NewerFormat
 
 FILE_NAME = "horolog-quotas.json"
 FORMAT = 1
+FORMAT_OF_ALL_KINDS = 2
+"""With addresses or limits of changes, which earlier releases do not know."""
 
 
 def render(table: QuotaTable) -> bytes:
@@ -23,7 +33,9 @@ def render(table: QuotaTable) -> bytes:
     rows = [
         {"entity": dict(entity), "limits": dict(limits)} for entity, limits in table.entries.items()
     ]
-    return (json.dumps(sealed({"format": FORMAT, "quotas": rows}), indent=1) + "\n").encode()
+    newer = any(_is_newer(entity, limits) for entity, limits in table.entries.items())
+    number = FORMAT_OF_ALL_KINDS if newer else FORMAT
+    return (json.dumps(sealed({"format": number, "quotas": rows}), indent=1) + "\n").encode()
 
 
 def parse(path: str, text: str) -> QuotaTable:
@@ -34,14 +46,19 @@ def parse(path: str, text: str) -> QuotaTable:
     try:
         document: Any = json.loads(text)
         number = document["format"]
-        if number == FORMAT:
+        is_known = number in (FORMAT, FORMAT_OF_ALL_KINDS)
+        if is_known:
             check_seal(document)
-        rows = dict(map(_row, document["quotas"])) if number == FORMAT else {}
+        rows = dict(map(_row, document["quotas"])) if is_known else {}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, KafkaError) as error:
         raise CorruptCheckpoint(path, f"quotas cannot be read: {error}") from error
-    if number != FORMAT:
-        raise NewerFormat(path, f"has format {number}, this version reads {FORMAT}")
+    if not is_known:
+        raise NewerFormat(path, f"has format {number}, this version reads {FORMAT_OF_ALL_KINDS}")
     return QuotaTable(rows)
+
+
+def _is_newer(entity: Entity, limits: Limits) -> bool:
+    return CONTROLLER_MUTATION_RATE in limits or any(kind == IP for kind, _ in entity)
 
 
 def _row(row: Any) -> tuple[Entity, Limits]:

@@ -6,15 +6,18 @@ None as long as nobody has a limit.
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from broker.quotas.arrivals import ArrivalQuota
 from broker.quotas.enforcement import Enforcement, Mute, Throttled
+from broker.quotas.mutations import Allowance
 from broker.quotas.quota_file import FILE_NAME, parse, render
 from broker.quotas.table import QuotaTable
 from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority
 
 if TYPE_CHECKING:
     from broker.runtime.lanes import DiskLane
+    from broker.runtime.request_context import RequestContext
     from config.store import ConfigStore
     from storage.env import FileSystem
 
@@ -24,7 +27,7 @@ Enforced = Callable[[Enforcement | None], None]
 
 
 class Quotas:
-    """Quotas of users and clients. Used from the event loop only, but for `load`."""
+    """Quotas of users, clients and addresses. Used from the event loop only, but for `load`."""
 
     def __init__(
         self,
@@ -48,6 +51,23 @@ class Quotas:
         self.table: QuotaTable = QuotaTable()
         self.throttled = Throttled()
         self.enforced: Enforcement | None = None
+        settings = config.broker_config
+        self._arrivals = ArrivalQuota(
+            windows=settings.quota_window_num,
+            window_ms=settings.quota_window_size_seconds * 1000,
+            monotonic=monotonic,
+            throttled=self.throttled,
+        )
+
+    def allowance(self, context: "RequestContext[Any]", *, strict: bool) -> Allowance:
+        """The partitions that a request may make or delete; `strict`: it knows of code 89."""
+        if self.enforced is None:
+            return Allowance()
+        return self.enforced.allowance(context, strict=strict)
+
+    def arrival_rest_seconds(self, host: str) -> float:
+        """0 for a connection from there that may come in, else for how long it may not."""
+        return self._arrivals.rest_ms(host) / 1000 if self._arrivals.is_needed else 0.0
 
     def load(self) -> None:
         """Before clients may come: what was set when it ran last. Blocks.
@@ -74,21 +94,26 @@ class Quotas:
 
     def _publish(self, table: QuotaTable) -> None:
         self.table = table
-        if table.entries and self.enforced is None:
-            settings = self._config.broker_config
-            self.enforced = Enforcement(
-                windows=settings.quota_window_num,
-                window_ms=settings.quota_window_size_seconds * 1000,
-                monotonic=self._monotonic,
-                mute=self._mute,
-                throttled=self.throttled,
-                super_users={each.partition(":")[2] for each in settings.super_users},
-            )
-        if not table.entries:
+        self._arrivals.use(table)
+        if not table.limits_requests:
             self.enforced = None
-        if self.enforced is not None:
+        else:
+            self.enforced = self.enforced or self._make_enforcement()
             self.enforced.use(table)
         self._on_enforced(self.enforced)
+
+    def _make_enforcement(self) -> Enforcement:
+        settings = self._config.broker_config
+        saved = settings.controller_quota_window_num * settings.controller_quota_window_size_seconds
+        return Enforcement(
+            windows=settings.quota_window_num,
+            window_ms=settings.quota_window_size_seconds * 1000,
+            burst_seconds=saved,
+            monotonic=self._monotonic,
+            mute=self._mute,
+            throttled=self.throttled,
+            super_users={each.partition(":")[2] for each in settings.super_users},
+        )
 
     def _write(self, table: QuotaTable) -> None:
         self._fs.write_atomically(self._path(), render(table))

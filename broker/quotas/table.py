@@ -8,6 +8,7 @@ controller.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
@@ -16,14 +17,25 @@ USER, CLIENT_ID, IP = "user", "client-id", "ip"
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
-KEYS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
-WHOLE_NUMBERS = {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE}
-NOT_SERVED = {"controller_mutation_rate", "connection_creation_rate"}
+CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+CONNECTION_CREATION_RATE = "connection_creation_rate"
+KEYS = (
+    PRODUCER_BYTE_RATE,
+    CONSUMER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    CONTROLLER_MUTATION_RATE,
+)
+KEYS_OF_ADDRESSES = (CONNECTION_CREATION_RATE,)
+LARGEST_WHOLE: Mapping[str, tuple[float, str]] = {
+    PRODUCER_BYTE_RATE: (2.0**63, "LONG"),
+    CONSUMER_BYTE_RATE: (2.0**63, "LONG"),
+    CONNECTION_CREATION_RATE: (2.0**31, "INT"),
+}
+"""Keys whose values are whole numbers below this one."""
 LEAST_OF_DEFAULTS = {PRODUCER_BYTE_RATE: 1024, CONSUMER_BYTE_RATE: 1024, REQUEST_PERCENTAGE: 1}
 """Bytes a second, percent: smaller limits are for clients that are named."""
 MAX_ENTITIES = 10_000
 MAX_NAME = 256  # characters; longer names of clients share what their beginning has
-LARGEST = float(2**63)
 
 Entity = tuple[tuple[str, str | None], ...]
 """The parts of an entity's name, by kind in alphabetical order."""
@@ -42,6 +54,11 @@ class QuotaTable:
     """All limits, by entity."""
 
     entries: Mapping[Entity, Limits] = field(default_factory=dict)
+
+    @property
+    def limits_requests(self) -> bool:
+        """True when there are limits of users or clients, not of addresses alone."""
+        return any(not _is_address(entity) for entity in self.entries)
 
     def limit(self, key: str, user: str, client_id: str, *, is_super: bool = False) -> Limit | None:
         """The most special limit that was set for this client, None when there is none.
@@ -69,7 +86,7 @@ def alter(
         if value is None:
             limits.pop(key, None)
         else:
-            limits[key] = _checked(key, value)
+            limits[key] = _checked(key, value, KEYS_OF_ADDRESSES if _is_address(entity) else KEYS)
     if not limits:
         entries.pop(entity, None)
     elif entity in entries or len(entries) < MAX_ENTITIES:
@@ -109,29 +126,41 @@ def check_entity(entity: Entity) -> None:
     """Raises KafkaError INVALID_REQUEST (42) when nobody can have this name."""
     if not entity:
         raise _refused("Invalid empty client quota entity")
+    if _is_address(entity) and len(entity) > 1:
+        raise _refused("An address has quotas by itself, without user or client-id")
     for kind, name in entity:
-        if kind == IP:
-            raise _refused("Quotas of addresses are not served by this version")
-        if kind not in {USER, CLIENT_ID}:
+        if kind not in {USER, CLIENT_ID, IP}:
             raise _refused(f"Unhandled client quota entity type: {kind}")
         if name == "":
             raise _refused(f"Empty {kind} not supported")
         if name is not None and len(name) > MAX_NAME:
             raise _refused(f"The name of a {kind} has up to {MAX_NAME} characters here")
+        if kind == IP and name is not None:
+            _check_address(name)
 
 
-def _checked(key: str, value: float) -> float:
-    if key in NOT_SERVED:
-        raise _refused(f"Quotas by {key} are not served by this version")
-    if key not in KEYS:
+def _is_address(entity: Entity) -> bool:
+    return any(kind == IP for kind, _ in entity)
+
+
+def _check_address(name: str) -> None:
+    try:
+        ip_address(name)
+    except ValueError:
+        raise _refused(f"{name} is no address; names of hosts are not looked up") from None
+
+
+def _checked(key: str, value: float, keys: Sequence[str]) -> float:
+    if key not in keys:
         raise _refused(f"Invalid configuration key {key}")
     if not value > 0:
         raise _refused(f"Quota {key} must be greater than 0")
-    if key in WHOLE_NUMBERS and not value < LARGEST:
-        raise _refused(f"Proposed value for {key} is too large for a LONG.")
+    largest, kind = LARGEST_WHOLE.get(key, (math.inf, ""))
+    if kind and not value < largest:
+        raise _refused(f"Proposed value for {key} is too large for a {kind}.")
     if not math.isfinite(value):
         raise _refused(f"Quota {key} must be a number")
-    if key in WHOLE_NUMBERS and value != int(value):
+    if kind and value != int(value):
         raise _refused(f"{key} cannot be a fractional value.")
     return value
 

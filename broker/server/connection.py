@@ -55,7 +55,7 @@ class Host(Protocol):
     def admit(
         self, connection: "Connection", transport: asyncio.Transport, listener_name: str
     ) -> Peer | None:
-        """The facts of a new connection, or None when there are too many."""
+        """The facts of a new connection, or None when there are too many: it ends then."""
 
     def forget(self, connection: "Connection") -> None:
         """The connection is over."""
@@ -133,7 +133,6 @@ class Connection(asyncio.BufferedProtocol):
         peer = self._host.admit(self, self._transport, self._listener_name)
         if peer is None:
             self._closing = "refused"
-            self._transport.abort()
             return
         self.peer = peer
         self._sender = self._make_sender(transport.get_extra_info("socket").fileno())
@@ -153,6 +152,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
         """The connection is over, whichever side ended it."""
         if self._closing == "refused":
+            self._frames.release()
             return
         self._closing = self._closing or "peer"
         self._sender.close()

@@ -63,7 +63,7 @@ class ConnectionCounts:
         kept = ADMIN_CONNECTIONS if admin and listener != admin else 0
         if self._total >= self._max_by_open_files - kept:
             return "open_files"
-        if listener == admin and self._by_listener[listener] < ADMIN_CONNECTIONS:
+        if self.is_kept(listener):
             return None
         if self._of_others(admin) >= settings.max_connections:
             return "max_connections"
@@ -75,6 +75,11 @@ class ConnectionCounts:
         if not self._arrivals.admits(host, self._monotonic(), rate):
             return "max_connection_rate_per_ip"
         return None
+
+    def is_kept(self, listener: str) -> bool:
+        """True for a connection of the listener of administrators that is reserved for them."""
+        admin = self._settings().horolog_admin_listener_name
+        return listener == admin and self._by_listener[listener] < ADMIN_CONNECTIONS
 
     def why_full(self) -> str | None:
         """The limit that keeps every client out but administrators, in words; None: there is room.

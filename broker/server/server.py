@@ -29,6 +29,7 @@ from broker.server.endpoints import BoundListener
 from broker.server.page_cache import PageCache
 from broker.server.tls_connection import TlsConnection
 from broker.server.tls_listener import TlsListener
+from broker.server.turned_away import TurnedAway
 
 SWEPT_AT_ONCE = 200  # connections looked at in one step of the loop
 STOP_POLL_SECONDS = 0.01
@@ -65,6 +66,8 @@ class Server:
         self.rights_of = rights_of
         self.on_lost: Callable[[int], None] = _nothing
         """Called with the number of each connection that ends."""
+        self.arrival_rest_seconds: Callable[[str], float] = _at_once
+        """For how long no connection from an address may come in."""
         self.loop = loop
         self.limits = limits
         self.probes = probes
@@ -83,6 +86,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._counts = ConnectionCounts(settings, probes.monotonic, limits.max_by_open_files)
         self._forgetting = Lock()  # the scrape adds up on a thread
+        self._turned_away = TurnedAway(loop)
         self._by_number: dict[int, Connection] = {}
         self._numbers = count(1)
 
@@ -158,10 +162,14 @@ class Server:
         """The facts of a new connection, or None when there are too many."""
         client_host, client_port = _address(transport.get_extra_info("peername"))
         local_host, local_port = _address(transport.get_extra_info("sockname"))
-        reason = self._counts.refusal(listener_name, client_host)
+        reason, rest_seconds = self._counts.refusal(listener_name, client_host), 0.0
+        if reason is None and not self._counts.is_kept(listener_name):
+            rest_seconds = self.arrival_rest_seconds(client_host)
+            reason = "connection_creation_rate" if rest_seconds else None
         if reason is not None:
             self.probes.connection_refused(reason)
             event("connection_not_admitted", "warning", reason=reason, client_host=client_host)
+            self._turned_away.add(transport, rest_seconds)
             return None
         self.connections.add(connection)
         self._counts.came(listener_name, client_host)
@@ -243,6 +251,7 @@ class Server:
 
     def stop_accepting(self) -> None:
         """New clients are refused by the system from now on."""
+        self._turned_away.close()
         for server in self._servers:
             server.close()
         for _, bound in self._sockets:
@@ -263,6 +272,11 @@ class Server:
             await asyncio.sleep(STOP_POLL_SECONDS)
         await asyncio.sleep(0)
         return not waiting
+
+
+def _at_once(_: str) -> float:
+    """No address has to wait."""
+    return 0.0
 
 
 def _nothing(_: int) -> None:

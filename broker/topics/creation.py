@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 DEFAULT = -1
 MAX_AUTO_CREATED = 1000  # topics that one Metadata request makes
+ASKED_AGAIN = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 JUDGED_AT_ONCE = 200  # topics, until others may run
+
+
+def as_many_as_wanted(_: int) -> None:
+    """Allows a topic whatever its number of partitions."""
 
 
 class TopicPlan:
@@ -32,11 +37,21 @@ class TopicPlan:
     Used under the catalog's `changing`, so that what was judged stays true.
     """
 
-    def __init__(self, rules: "TopicRules", taken: Iterable[str], uuid: Callable[[], UUID]) -> None:
-        """Nothing is planned yet; `taken` are the names of the topics that exist."""
+    def __init__(
+        self,
+        rules: "TopicRules",
+        taken: Iterable[str],
+        uuid: Callable[[], UUID],
+        allow: Callable[[int], None],
+    ) -> None:
+        """Nothing is planned yet; `taken` are the names of the topics that exist.
+
+        `allow(partitions)` is the last to refuse a topic, with a KafkaError.
+        """
         self.topics: list[NewTopic] = []
         self._rules = rules
         self._uuid = uuid
+        self._allow = allow
         self._partition_count = 0
         self._names = {collision_key(name): name for name in taken}
 
@@ -58,6 +73,7 @@ class TopicPlan:
             )
         self._rules.check_partition_limit(self._partition_count + partition_count)
         self._rules.check_overrides(name, overrides)
+        self._allow(partition_count)
         topic = NewTopic(name, self._uuid(), partition_count, overrides)
         self.topics.append(topic)
         self._partition_count += partition_count
@@ -90,9 +106,9 @@ class TopicRules:
         self.living_nodes: Callable[[], int] = lambda: 1
         """Number of brokers; in a fleet more than one."""
 
-    def plan(self) -> TopicPlan:
+    def plan(self, allow: Callable[[int], None] = as_many_as_wanted) -> TopicPlan:
         """An empty plan beside the topics that exist now. Hold the catalog's `changing`."""
-        return TopicPlan(self, self._topics.image.topics, self._rng.uuid)
+        return TopicPlan(self, self._topics.image.topics, self._rng.uuid, allow)
 
     def check_new_name(self, name: str, *, own: bool) -> None:
         """Raises the KafkaError that refuses a topic of this name; `own`: the broker makes it."""
@@ -181,7 +197,9 @@ class TopicRules:
         except ConfigError as error:
             raise config_refusal(error) from error
 
-    async def auto_create(self, names: Sequence[str]) -> dict[str, int]:
+    async def auto_create(
+        self, names: Sequence[str], allow: Callable[[int], None]
+    ) -> dict[str, int]:
         """Makes the topics that a Metadata request names; the error codes of those refused.
 
         Of very many only the first are made: the client asks again for the others, as for any topic
@@ -190,7 +208,7 @@ class TopicRules:
         refused: dict[str, int] = {}
         count = self._config.broker_config.num_partitions
         async with self._topics.changing:
-            plan = self.plan()
+            plan = self.plan(allow)
             for name in names[:MAX_AUTO_CREATED]:
                 if name in self._topics.image.topics:  # another client was faster
                     continue
@@ -206,9 +224,11 @@ class TopicRules:
 
 
 def _auto_refusal(error: KafkaError) -> int:
-    """A name that is taken by its like is as one that is not there yet: clients ask again."""
-    is_taken = error.code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_taken else error.code
+    """A name that is taken by its like is as one that is not there yet: clients ask again.
+
+    So is one for which its client has to wait.
+    """
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error.code in ASKED_AGAIN else error.code
 
 
 def config_refusal(error: ConfigError) -> KafkaError:

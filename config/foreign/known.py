@@ -57,7 +57,7 @@ _BROKER_NOT_SERVED = (
     (r"security\.providers", _ENGINE),
     (r"early\.start\.listeners", _SECURITY),
     (
-        r"quota\.(?!window\.).*|(?!remote\.log\.).*\.quota\..*|client\.quota\.callback\.class",
+        r"quota\.(?!window\.).*|(?!remote\.log\.|controller\.quota\.window).*\.quota\..*|client\.quota\.callback\.class",
         _QUOTAS,
     ),
     (r"max\.connection\.creation\.rate|max\.connections\.per\.ip\.overrides", _QUOTAS),
@@ -72,7 +72,7 @@ _WITHOUT_EFFECT = (
     (r"log\.message\.downconversion\.enable", r"true", _FORMATS),
     (r"process\.roles", r".*broker.*", _QUORUM),
     (
-        r"controller\.(?!listener\.names).*|metadata\..*|node\.pool\.id|initial\.broker\.registration.*",
+        r"controller\.(?!listener\.names|quota\.window).*|metadata\..*|node\.pool\.id|initial\.broker\.registration.*",
         _ANY,
         _QUORUM,
     ),

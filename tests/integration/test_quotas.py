@@ -14,6 +14,7 @@ from config.layers import Layer, SettingSource
 from config.names import broker_name
 from config.store import ConfigStore
 from protocol.apis import alter_client_quotas, create_topics, fetch, metadata, produce
+from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
 from protocol.registry import api_of
 from storage.posix import real_env
@@ -204,3 +205,55 @@ async def test_limits_outlive_a_restart(tmp_path: Path) -> None:
         tables.append(broker.services.quotas.table)
         await broker.stop()
     assert tables[0] == tables[1]
+
+
+async def test_who_makes_too_many_partitions_is_refused_and_not_read_from(
+    client: AsyncWireClient, admin: AsyncWireClient
+) -> None:
+    await limit(admin, "controller_mutation_rate", 2)
+
+    async def make(name: str, partitions: int) -> tuple[int, float]:
+        topic = create_topics.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1
+        )
+        answer = await client.call(create_topics.CreateTopicsRequest(topics=[topic]), 7)
+        return answer.topics[0].error_code, answer.throttle_time_ms / 1000
+
+    assert await make("many", 24) == (0, 0)  # eleven seconds' worth, and two more
+    code, rest = await make("more", 1)
+    answered = seconds()
+    assert code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert 0 < rest <= 1
+    assert await rest_after(client, answered) > rest * 0.9
+    assert await make("more", 1) == (0, 0)
+
+
+async def limit_address(admin: AsyncWireClient, rate: float) -> None:
+    entity = alter_client_quotas.EntityData(entity_type="ip", entity_name="127.0.0.1")
+    op = alter_client_quotas.OpData(key="connection_creation_rate", value=rate)
+    entry = alter_client_quotas.EntryData(entity=[entity], ops=[op])
+    answer = await admin.call(alter_client_quotas.AlterClientQuotasRequest(entries=[entry]), 1)
+    assert answer.entries[0].error_code == 0
+
+
+async def test_an_address_that_comes_too_often_waits_and_is_closed(
+    admin: AsyncWireClient, broker: Broker
+) -> None:
+    """Two windows of a second: a rate of five lets five come at once."""
+    await limit_address(admin, 5)
+    began = seconds()
+    opened = [await asyncio.open_connection(*broker.bootstrap) for _ in range(9)]
+    request = request_frame(metadata.MetadataRequest(topics=[]), 8)
+    served = 0
+    for reader, writer in opened:
+        writer.write(request)
+        try:
+            served += len(await reader.readexactly(4)) == 4
+        except (ConnectionError, asyncio.IncompleteReadError):
+            assert seconds() - began > 0.15  # a sixth connection would have been in time later
+        writer.close()
+    assert 5 <= served < 9
+    quotas = broker.services.quotas
+    assert quotas.throttled.requests["connection_creation_rate"] == 9 - served
+    assert quotas.enforced is None, "requests are not measured for limits of addresses"
+    await rest_after(admin, seconds())

@@ -35,6 +35,7 @@ class Busy:
         self.dispatcher = Dispatcher(found, world.broker.probes, asyncio.get_running_loop())
         enforced = Enforcement(
             windows=2,
+            burst_seconds=11,
             window_ms=WINDOW_MS,
             monotonic=world.broker.probes.monotonic,
             mute=lambda number, seconds: self.muted.append(seconds),

@@ -108,6 +108,7 @@ def test_of_a_quota_and_the_brake_the_longer_rest_counts() -> None:
     broker = BrakedBroker()
     quotas = Enforcement(
         windows=1, window_ms=1000, monotonic=lambda: broker.now,
+        burst_seconds=11,
         mute=broker.mute, throttled=broker.throttled,
     )  # fmt: skip
     quotas.use(QuotaTable({entity_of([(USER, "alice")]): {PRODUCER_BYTE_RATE: 0.5 * MB}}))

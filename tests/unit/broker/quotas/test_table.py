@@ -1,5 +1,7 @@
 """Whose limit holds, and which limits cannot be."""
 
+import json
+
 import pytest
 
 from broker.quotas.quota_file import parse, render
@@ -75,9 +77,19 @@ def test_there_is_an_end_to_entities_and_old_ones_can_still_be_changed() -> None
         ([("user", "")], RATE, 1.0),
         ([("client-id", "c" * 257)], RATE, 1.0),
         ([("group", "g")], RATE, 1.0),
-        ([("ip", "127.0.0.1")], "connection_creation_rate", 1.0),
+        ([("ip", "127.0.0.1")], RATE, 1.0),
+        ([("ip", "127.0.0.1")], "controller_mutation_rate", 1.0),
+        ([("ip", "127.0.0.1")], "connection_creation_rate", 1.5),
+        ([("ip", "127.0.0.1")], "connection_creation_rate", 0.0),
+        ([("ip", "127.0.0.1")], "connection_creation_rate", 2.0**31),
+        ([("ip", "127.0.0.1")], "connection_creation_rate", float("nan")),
+        ([("ip", "")], "connection_creation_rate", 1.0),
+        ([("ip", "localhost")], "connection_creation_rate", 1.0),
+        ([("ip", "256.1.1.1")], "connection_creation_rate", 1.0),
+        ([("ip", "127.0.0.1"), ("user", "u")], "connection_creation_rate", 1.0),
+        ([("user", "u")], "connection_creation_rate", 1.0),
+        ([("user", "u")], "controller_mutation_rate", 0.0),
         ([("user", "u")], "nonsense", 1.0),
-        ([("user", "u")], "controller_mutation_rate", 1.0),
         ([("user", "u")], RATE, 1.5),
         ([("user", "u")], RATE, 0.0),
         ([("user", "u")], RATE, -1.0),
@@ -118,7 +130,25 @@ def test_a_damaged_file_is_not_taken_for_no_limits(text: str) -> None:
 
 def test_a_newer_file_is_left_alone() -> None:
     with pytest.raises(NewerFormat):
-        parse("f", '{"format": 2, "quotas": 5}')
+        parse("f", '{"format": 3, "quotas": 5}')
+
+
+@pytest.mark.parametrize(
+    ("parts", "key", "number"),
+    [
+        ([("user", "u")], RATE, 1),
+        ([("user", "u")], "controller_mutation_rate", 2),
+        ([("ip", "10.0.0.1")], "connection_creation_rate", 2),
+        ([("ip", None)], "connection_creation_rate", 2),
+    ],
+)
+def test_an_earlier_release_can_tell_what_it_does_not_know(
+    parts: list[tuple[str, str | None]], key: str, number: int
+) -> None:
+    table = table_of((parts, {key: 5.0}))
+    written = render(table).decode()
+    assert json.loads(written)["format"] == number
+    assert parse("f", written) == table
 
 
 def test_no_default_holds_for_a_super_user() -> None:

@@ -25,6 +25,7 @@ def rest() -> Ask:
     enforcement = Enforcement(
         windows=11,
         window_ms=1000,
+        burst_seconds=11,
         monotonic=lambda: 5.0,
         mute=lambda number, seconds: None,
         throttled=Throttled(),
