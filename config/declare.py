@@ -109,10 +109,12 @@ def described_key(
     doc: str,
     on_topic: bool,
     on_broker: bool,
+    broker: str = "",
 ) -> ConfigKey:
     """A dynamic setting that is in no snapshot, since nobody has to read it.
 
-    `on_topic`: it can be set on a resource itself (see `ConfigKey`).
+    `on_topic`: it can be set on a resource itself (see `ConfigKey`). `broker`: its name there,
+    where that is another one.
     """
     spellings = (Spelling(name, type),)
     return ConfigKey(
@@ -123,7 +125,7 @@ def described_key(
         default_text=_text(default),
         doc=doc,
         on_topic=spellings if on_topic else (),
-        on_broker=spellings if on_broker else (),
+        on_broker=(Spelling(broker or name, type),) if on_broker else (),
         dynamic=True,
         importance="low",
         sensitive=False,

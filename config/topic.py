@@ -146,6 +146,15 @@ class TopicConfig:
         importance="high",
         doc="Largest record batch that is accepted, compressed, header included.",
     )
+    message_downconversion_enable: bool = topic_key(
+        "message.downconversion.enable",
+        Flag(),
+        True,
+        broker="log.message.downconversion.enable",
+        importance="low",
+        doc="Convert batches for clients of Kafka before 0.11 (Fetch 0 to 3). false spares the "
+        "work: they get UNSUPPORTED_VERSION for records. Kafka 4 has no such setting.",
+    )
     message_timestamp_type: str = topic_key(
         "message.timestamp.type",
         Choice(("CreateTime", "LogAppendTime")),

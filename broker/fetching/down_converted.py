@@ -139,6 +139,10 @@ class OldFetch:
     ) -> None:
         if partition.log.config.compression_type == "zstd":
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch 10 or later")
+        if not partition.log.config.message_downconversion_enable:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, "message.downconversion.enable is false"
+            )
         version = self._context.api_version
         part: FileSlice | None = data.records
         data.records = b""

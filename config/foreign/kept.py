@@ -1,9 +1,9 @@
 """Settings of Kafka that are taken, kept and shown here, although they steer nothing.
 
 Kafka's tools and people's scripts set them on every cluster: pools of threads, throttles of
-replication, elections. A broker that stands alone has none of these, so a refusal would break the
-script and help nobody. The bounds are Kafka's. A setting that promises what does not happen is not
-here but in `known.py`, and is refused.
+replication, elections, sizes of files to come. A broker that stands alone has none of these, so a
+refusal would break the script and help nobody. The bounds are Kafka's. A setting that promises what
+does not happen is not here but in `known.py`, and is refused.
 """
 
 import re
@@ -51,6 +51,15 @@ KEPT_OF_TOPICS: tuple[ConfigKey, ...] = (
         on_topic=True,
         on_broker=True,
         doc=_ALONE,
+    ),
+    described_key(
+        "preallocate",
+        Flag(),
+        False,
+        on_topic=True,
+        on_broker=True,
+        broker="log.preallocate",
+        doc="Files have the size of what is in them: nothing is allocated before it is written.",
     ),
     *(
         described_key(

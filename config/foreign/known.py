@@ -32,9 +32,7 @@ _FORMATS = "records are stored in format 2, and each client gets the format that
 _JMX = "metrics are served to Prometheus: see horolog.http.listener"
 
 TOPIC_NOT_SERVED = {
-    "preallocate": "files are never preallocated",
     "message.format.version": f"Kafka 4 removed it: {_FORMATS}",
-    "message.downconversion.enable": f"Kafka 4 removed it: {_FORMATS}",
 }
 
 _OAUTH_CLASSES = (
@@ -48,7 +46,6 @@ _CHECKS = r"(OAuthBearer(Validator|Login)CallbackHandler|(\w+)Jwt(Validator|Retr
 _OF_OAUTH = r"(listener\.name\..+\.oauthbearer\.)?sasl\."
 
 _BROKER_NOT_SERVED = (
-    (r"log\.preallocate", "files are never preallocated"),
     (r"log\.flush\.scheduler\.interval\.ms", "set log.flush.interval.ms alone"),
     (rf"sasl\.(?!{_SERVED_SASL}|{_OAUTH_CLASSES}|{_OAUTH_KEYS}).*", _SASL),
     (rf"listener\.name\.(?!.+\.oauthbearer\.sasl\.({_OAUTH_CLASSES})).+\.sasl\..*", _SASL),
@@ -69,7 +66,6 @@ _ANY = r".*"
 _ONE = r"1|-1"
 _WITHOUT_EFFECT = (
     (r"log\.message\.format\.version", _ANY, _FORMATS),
-    (r"log\.message\.downconversion\.enable", r"true", _FORMATS),
     (r"process\.roles", r".*broker.*", _QUORUM),
     (
         r"controller\.(?!listener\.names|quota\.window).*|metadata\..*|node\.pool\.id|initial\.broker\.registration.*",

@@ -34,6 +34,8 @@ LEADERS, FOLLOWERS = (f"{side}.replication.throttled.replicas" for side in ("lea
 RATE = "leader.replication.throttled.rate"
 MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
 NO_POOLS = "pools of threads that are not there may have any size"
+DOWN = "message.downconversion.enable"
+CONVERTS = "old clients are still served, so that the setting of Kafka 3 has a meaning"
 TYPING_ERRORS = "a name that nobody knows is refused: it is a slip of the pen"
 POOLS = {
     "background.threads": "9",
@@ -68,12 +70,20 @@ SETTINGS = (
     *steps(TOPIC, "t", LEADERS, "*", "0:1", "bad", "", "none", "0:1,1:1", own_words=True),
     *steps(TOPIC, "t", LEADERS, "+0:1"),
     *steps(TOPIC, "t", FOLLOWERS, "*,0:1", "*", own_words=True),
+    *steps(TOPIC, "t", "preallocate", "true", "maybe", own_words=True),
+    *steps(BROKER, NODE, "log.preallocate", "true", "maybe", own_words=True),
+    step(TOPIC, "t", DOWN, "false", differs=CONVERTS),
+    step(TOPIC, "t", DOWN, "maybe", own_words=True),
     *steps(TOPIC, "t", "remote.storage.enable", "false"),
     *steps(TOPIC, "t", "message.format.version", "3.0", None, own_words=True),
     create("u", unclean_leader_election_enable="true", follower_replication_throttled_replicas=""),
     create("v", unclean_leader_election_enable="1"),
-    show(TOPIC, "t", UNCLEAN, LEADERS, FOLLOWERS, "remote.storage.enable"),
-    show(TOPIC, "u", UNCLEAN, LEADERS, FOLLOWERS, "remote.storage.enable"),
+    show(TOPIC, "t", UNCLEAN, LEADERS, FOLLOWERS, "remote.storage.enable", "preallocate"),
+    show(TOPIC, "u", UNCLEAN, LEADERS, FOLLOWERS, "remote.storage.enable", "preallocate"),
+    show(BROKER, NODE, "log.preallocate"),
+    step(TOPIC, "t", "preallocate", None),
+    step(BROKER, NODE, "log.preallocate", None),
+    show(TOPIC, "t", "preallocate"),
     *_of_the_broker(NODE),
     *_of_the_broker(""),
     step(BROKER, "2", "num.io.threads", "8", own_words=True),

@@ -11,14 +11,13 @@ from config.store import ConfigStore
 VERSION, DOWN = "message.format.version", "message.downconversion.enable"
 
 
-@pytest.mark.parametrize("key", [VERSION, DOWN])
-def test_on_a_topic_they_are_refused_as_in_kafka_4_with_the_reason(key: str) -> None:
+def test_on_a_topic_the_format_is_refused_as_in_kafka_4_with_the_reason() -> None:
     store = ConfigStore(load(environment={}).layers)
     with pytest.raises(ConfigError, match="Kafka 4 removed it: records are stored in format 2"):
-        store.prepare_topic("t", {key: "0.10.2"})
+        store.prepare_topic("t", {VERSION: "0.10.2"})
 
 
-@pytest.mark.parametrize("line", [f"log.{VERSION}=2.8", f"log.{VERSION}=0.9.0", f"log.{DOWN}=true"])
+@pytest.mark.parametrize("line", [f"log.{VERSION}=2.8", f"log.{VERSION}=0.9.0"])
 def test_in_a_file_of_an_older_kafka_they_are_passed_over_with_the_reason(
     tmp_path: Path, line: str
 ) -> None:
@@ -31,8 +30,10 @@ def test_in_a_file_of_an_older_kafka_they_are_passed_over_with_the_reason(
     assert "each client gets the format that its version reads" in str(ignored)
 
 
-def test_clients_that_need_a_conversion_cannot_be_shut_out(tmp_path: Path) -> None:
+def test_conversion_can_be_turned_off_for_all_and_on_for_a_topic(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text(f"log.{DOWN}=false\n")
-    with pytest.raises(ConfigError, match="records are stored in format 2"):
-        load(file=str(path), environment={})
+    store = ConfigStore(load(file=str(path), environment={}).layers)
+    assert not store.topic_config("t").message_downconversion_enable
+    store.set_topic("t", {DOWN: "true"})
+    assert store.topic_config("t").message_downconversion_enable

@@ -172,10 +172,8 @@ def test_a_topic_key_on_the_broker_is_told_its_name_there() -> None:
 @pytest.mark.parametrize(
     ("find", "name"),
     [
-        (topic_name, "preallocate"),
         (topic_name, "message.format.version"),
         (broker_name, "security.providers"),
-        (broker_name, "log.preallocate"),
         (broker_name, "zookeeper.connect"),
     ],
 )

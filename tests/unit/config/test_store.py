@@ -152,7 +152,7 @@ def test_subtract_without_an_override_takes_from_the_value_of_the_broker() -> No
         (("cleanup.policy", APPEND, None), ConfigRequestError),
         (("cleanup.policy", APPEND, "keep"), ConfigError),
         (("no.such.key", SET, "1"), ConfigError),
-        (("preallocate", SET, "true"), NotServedError),
+        (("message.format.version", SET, "3.0"), NotServedError),
         (("retention.ms", SET, "-2"), ConfigError),
     ],
 )

@@ -339,6 +339,26 @@ async def test_zstd_has_no_old_form(world: World, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
+async def test_a_topic_that_is_not_converted_says_so_where_there_are_records(
+    world: World, version: int
+) -> None:
+    await world.make_topic(message_downconversion_enable="false")
+    assert (await fetch(world, version)).error_code == 0
+    await world.produce(b"v")
+
+    answer = await fetch(world, version)
+
+    assert (answer.error_code, bytes(answer.records)) == (ErrorCode.UNSUPPORTED_VERSION, b"")
+
+
+async def test_conversion_changes_nothing_for_clients_that_need_none(world: World) -> None:
+    await world.make_topic(message_downconversion_enable="false")
+    await world.produce(b"v")
+
+    assert (await fetch(world, 4)).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(4))
 async def test_a_topic_of_zstd_says_so_at_once(world: World, version: int) -> None:
     await world.make_topic(compression_type="zstd")
     await world.produce(b"v")
