@@ -448,6 +448,28 @@ class BrokerConfig:
         dynamic=True,
         doc="Interval at which those rows are written.",
     )
+    horolog_client_telemetry_enable: bool = broker_key(
+        "horolog.client.telemetry.enable",
+        Flag(),
+        False,
+        doc="Serve GetTelemetrySubscriptions and PushTelemetry: clients push their own metrics, as "
+        "subscriptions ask them to, and /metrics shows them. Needs the library of "
+        "horolog[telemetry].",
+    )
+    horolog_client_telemetry_max_series: int = broker_key(
+        "horolog.client.telemetry.max.series",
+        count(1, 1_000_000),
+        10_000,
+        importance="low",
+        doc="Series of clients' metrics at once, of all clients; more are dropped and counted.",
+    )
+    telemetry_max_bytes: int = broker_key(
+        "telemetry.max.bytes",
+        size(1, 8_388_608),
+        1_048_576,
+        importance="low",
+        doc="Largest push of a client's metrics, packed and unpacked.",
+    )
     log_flush_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.offset.checkpoint.interval.ms",
         millis(1, INT_MAX),

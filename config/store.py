@@ -146,6 +146,10 @@ class ConfigStore:
         settings = self._overrides.of(kind).get(name, {})
         return {name: setting.text for name, setting in settings.items()}
 
+    def settings_of(self, kind: ResourceKind) -> Mapping[str, Mapping[str, Setting]]:
+        """The settings of all groups, or of all subscriptions, by name: not to be changed."""
+        return self._overrides.of(kind)
+
     def topics_with_overrides(self) -> Collection[str]:
         """The topics that have settings of their own."""
         return self._overrides.topics.keys()

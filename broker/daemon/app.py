@@ -17,6 +17,7 @@ from broker.daemon.periodic_tasks import schedule
 from broker.daemon.sasl_listeners import open_doors
 from broker.daemon.services import Services
 from broker.daemon.shutdown import close_logs
+from broker.daemon.telemetry import check_telemetry_library
 from broker.http.port.listener import HttpListener
 from broker.http.port.open_pages import Pages
 from broker.runtime.callbacks import failed
@@ -176,6 +177,7 @@ class Broker:
         advertised = _by_name(settings.advertised_listeners)
         published = _by_name(settings.horolog_published_listeners)
         check_library(self.services)
+        check_telemetry_library(self.services.config)
         self.services.judges = judges_of(self.services)
         if settings.listener_tls:
             from broker.daemon.tls_listeners import add_tls_listeners

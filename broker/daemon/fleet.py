@@ -66,12 +66,13 @@ SERVED = frozenset((
     "describe_cluster", "describe_configs", "describe_delegation_token", "describe_groups",
     "describe_log_dirs", "describe_producers", "describe_topic_partitions",
     "describe_transactions", "describe_user_scram_credentials", "elect_leaders", "end_txn",
-    "expire_delegation_token", "fetch", "find_coordinator", "heartbeat",
+    "expire_delegation_token", "fetch", "find_coordinator",
+    "get_telemetry_subscriptions", "heartbeat",
     "incremental_alter_configs", "init_producer_id", "join_group", "leave_group",
     "list_config_resources", "list_groups", "list_offsets", "list_partition_reassignments",
     "list_transactions", "metadata", "offset_commit", "offset_delete", "offset_fetch",
-    "offset_for_leader_epoch", "produce", "renew_delegation_token", "sasl_authenticate",
-    "sasl_handshake", "sync_group", "txn_offset_commit", "update_features",
+    "offset_for_leader_epoch", "produce", "push_telemetry", "renew_delegation_token",
+    "sasl_authenticate", "sasl_handshake", "sync_group", "txn_offset_commit", "update_features",
     "write_txn_markers",
 ))  # fmt: skip
 """Handlers of a broker in a fleet."""

@@ -27,6 +27,7 @@ FLUSH_CHECK_SECONDS = 1.0
 CLOCK_CHECK_SECONDS = 1.0
 STARTS_CHECK_SECONDS = 5.0
 MEMORY_SECONDS = 5.0
+TELEMETRY_SECONDS = 5.0
 SWEEP_FIRST_SECONDS = 600.0
 TIER_FIRST_SECONDS = 1.0
 
@@ -55,6 +56,8 @@ def schedule(services: Services) -> None:
     watch_tier(services)
     every("memory", lambda: MEMORY_SECONDS, lambda: share_memory(services))
     watch_security(services)
+    if settings.horolog_client_telemetry_enable:
+        every("telemetry", lambda: TELEMETRY_SECONDS, services.client_telemetry.expire)
     every("starts", lambda: STARTS_CHECK_SECONDS, lambda: watch_starts(services))
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(services))
     every(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.daemon.routes import routes, served
+from broker.daemon.telemetry import made_telemetry, serves
 from broker.daemon.transactions import TransactionParts, made_transactions
 from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
@@ -159,9 +160,8 @@ class Services:
         self.answers = Answers(monotonic, min(MOST_BYTES, self.memory.share(MemoryClass.ANSWERS)))
         self.memory.watch(MemoryClass.ANSWERS, lambda: self.answers.under_way_bytes)
         self.lanes = DiskLanes(self.loop)
-        lane = self.lanes.lane("security-audit")
-        self.trail = AuditTrail(monotonic, self._machine.now_ms, lane)
-        self.lane = self.lanes.lane(self.log_dir)
+        audit_lane, self.lane = map(self.lanes.lane, ("security-audit", self.log_dir))
+        self.trail = AuditTrail(monotonic, self._machine.now_ms, audit_lane)
         self.waiters = FetchWaiters(self.loop)
         self.http_tokens = HttpTokens(self.fs, settings.horolog_http_token_file)
 
@@ -344,7 +344,8 @@ class Services:
                 self.waiters, self.damage,
             )
         )  # fmt: skip
-        self.server.on_lost = self.share_reads.connection_lost
+        self.server.on_lost.append(self.share_reads.connection_lost)
+        self.client_telemetry = made_telemetry(self.env, self.config, self.lanes, self.server)
 
     def _make_tasks(self, held_clock: HeldClock | None) -> None:
         topics, logs, lane = self.topics, self.logs, self.lane
@@ -425,7 +426,7 @@ class Services:
         )
 
     def _make_routes(self) -> None:
-        found = served() if self.fleet is None else served(self.fleet.serves)
+        found = served(serves(self.config, self.fleet))
         self.served = tuple(each.api for each in found)
         self.feature_limits = () if self.fleet is None else self.fleet.feature_limits
         administered = watched(routes(found, self), self.trail)

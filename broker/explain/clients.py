@@ -54,6 +54,13 @@ PAGES: Mapping[str, Page] = {
         "Fetch the address of source from this machine (curl). A certificate that is not trusted: "
         "horolog.sasl.oauthbearer.truststore.location. SIGHUP tries at once.",
     ),
+    "client_metrics_pattern_not_used": Page(
+        "A subscription to metrics of clients has a pattern that cannot be matched in linear "
+        "time: with a look-ahead, a back reference or another such part. error says which. The "
+        "subscription matches no client.",
+        "Write the pattern without that part: horolog takes what RE2 takes, for the whole of the "
+        "fact. kafka-client-metrics.sh --alter --name SUBSCRIPTION --match ... replaces it.",
+    ),
     "connection_broken": Page(
         "A connection failed while it was in use: the network or the client's process went away. "
         "The client connects again and sends what was not answered."

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.server.features import features_here
+from broker.telemetry.client_telemetry import ClientTelemetry
 from protocol.api import Api
 from protocol.apis.api_versions import (
     ApiVersion,
@@ -30,6 +31,7 @@ class Services(NamedTuple):
     """The services that the answer is made with."""
 
     probes: BrokerProbes
+    client_telemetry: ClientTelemetry
     served: tuple[Api, ...]
     feature_limits: tuple[tuple[str, int], ...]
     """Highest levels that are served, by feature, where that is not all."""
@@ -43,6 +45,7 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
     if not _names_its_software(request, context):
         context.count_error(ErrorCode.INVALID_REQUEST)
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    _keep_software(request, context)
     services = context.services
     features = features_here(services.served, services.feature_limits).values()
     return ApiVersionsResponse(
@@ -59,6 +62,14 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
             for each in features
         ],
     )
+
+
+def _keep_software(request: ApiVersionsRequest, context: Context) -> None:
+    """For subscriptions to metrics of clients (KIP-714)."""
+    if context.api_version >= CLIENT_SOFTWARE_SINCE_VERSION:
+        context.services.client_telemetry.software.named(
+            context.connection_id, request.client_software_name, request.client_software_version
+        )
 
 
 def api_keys(context: Context) -> list[ApiVersion]:

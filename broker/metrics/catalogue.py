@@ -22,6 +22,7 @@ from broker.metrics.retention import RETENTION_METRICS, RetentionView
 from broker.metrics.scrub import SCRUB_METRICS, ScrubView
 from broker.metrics.security import SECURITY_METRICS, SecurityView
 from broker.metrics.share import KAFKA_SHARE_METRICS, SHARE_METRICS, ShareView
+from broker.metrics.telemetry import TELEMETRY_METRICS, TelemetryView
 from broker.metrics.tier.kafka_names import KAFKA_TIER_METRICS, KafkaTierView
 from broker.metrics.tier.segments import TIER_METRICS, TierView
 from broker.metrics.tier.store import TIER_STORE_METRICS, TierStoreView
@@ -125,6 +126,7 @@ CATALOGUE: Final = Catalogue(
         Family(GroupView, GROUP_METRICS),
         Family(ShareView, SHARE_METRICS),
         Family(TransactionView, TRANSACTION_METRICS),
+        Family(TelemetryView, TELEMETRY_METRICS),
         Family(QuotaView, QUOTA_METRICS),
         Family(RetentionView, RETENTION_METRICS),
         Family(CompactionView, COMPACTION_METRICS),

@@ -1,10 +1,13 @@
 """The answers to a scrape: the broker's own names at /metrics, Kafka's at /metrics/kafka.
 
+At /metrics also the series that clients pushed (KIP-714).
+
 Both end with what the metrics library tells of the process; it is imported here alone, and late.
 """
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -12,6 +15,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from broker.metrics.catalogue import CATALOGUE, KAFKA_CATALOGUE
 from broker.metrics.declare import Family, cumulative, summed
+from broker.metrics.telemetry import TelemetryView, client_lines
 from broker.metrics.text import CONTENT_TYPE, buckets, header, plain
 from broker.server.services import bound
 
@@ -20,6 +24,10 @@ CATALOGUES = {
     "metrics": CATALOGUE,
     "metrics/kafka": KAFKA_CATALOGUE,
 }
+
+
+WITH_CLIENTS = "metrics"
+"""Path that also shows what clients pushed."""
 
 
 class Scrape:
@@ -31,6 +39,7 @@ class Scrape:
             path: [(each, bound(each.services, services)) for each in catalogue.families]
             for path, catalogue in CATALOGUES.items()
         }
+        self._clients = bound(TelemetryView, services)
         self._process = CollectorRegistry(auto_describe=False)
         ProcessCollector(registry=self._process)
 
@@ -39,7 +48,10 @@ class Scrape:
 
         It pauses now and then.
         """
-        parts = list(_unhurried(_lines(self._families[path])))
+        shown = _lines(self._families[path])
+        if path == WITH_CLIENTS:
+            shown = chain(shown, client_lines(self._clients))
+        parts = list(_unhurried(shown))
         return CONTENT_TYPE, "".join(parts).encode() + generate_latest(self._process)
 
 

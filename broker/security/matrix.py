@@ -71,6 +71,7 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "ExpireDelegationToken": OPEN,  # the HMAC and the names in the token decide
         "Fetch": ((_O.READ, _T), (_O.CLUSTER_ACTION, _C)),
         "FindCoordinator": ((_O.DESCRIBE, _G), (_O.DESCRIBE, _X), (_O.CLUSTER_ACTION, _C)),
+        "GetTelemetrySubscriptions": OPEN,
         "Heartbeat": ((_O.READ, _G),),
         "IncrementalAlterConfigs": (
             (_O.ALTER_CONFIGS, _T),
@@ -92,6 +93,7 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "OffsetFetch": ((_O.DESCRIBE, _G),),
         "OffsetForLeaderEpoch": ((_O.DESCRIBE, _T), (_O.CLUSTER_ACTION, _C)),
         "Produce": ((_O.WRITE, _T),),
+        "PushTelemetry": OPEN,
         "ReadShareGroupState": ((_O.CLUSTER_ACTION, _C),),
         "ReadShareGroupStateSummary": ((_O.CLUSTER_ACTION, _C),),
         "RenewDelegationToken": OPEN,  # the HMAC and the names in the token decide

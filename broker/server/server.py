@@ -64,8 +64,8 @@ class Server:
         `rights_of(principal, host)` gives the rights of a user at an address.
         """
         self.rights_of = rights_of
-        self.on_lost: Callable[[int], None] = _nothing
-        """Called with the number of each connection that ends."""
+        self.on_lost: list[Callable[[int], None]] = []
+        """All are called with the number of each connection that ends."""
         self.arrival_rest_seconds: Callable[[str], float] = _at_once
         """For how long no connection from an address may come in."""
         self.loop = loop
@@ -194,7 +194,8 @@ class Server:
             self.probes.bytes_received += connection.received_bytes
             self.probes.bytes_sent += connection.sent_bytes
         self._by_number.pop(connection.peer.connection_id, None)
-        self.on_lost(connection.peer.connection_id)
+        for lost in self.on_lost:
+            lost(connection.peer.connection_id)
         peer = connection.peer
         self._counts.went(peer.listener_name, peer.client_host)
 
@@ -277,10 +278,6 @@ class Server:
 def _at_once(_: str) -> float:
     """No address has to wait."""
     return 0.0
-
-
-def _nothing(_: int) -> None:
-    """Nobody wants to know of connections that end."""
 
 
 def _bind(host: str, port: int) -> socket.socket:

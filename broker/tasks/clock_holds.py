@@ -38,6 +38,7 @@ TASKS: Mapping[str, HoldRow] = {
     "starts": HoldRow(Held.GOES_ON, "how long the broker has lived is monotonic time"),
     "deletion": HoldRow(Held.GOES_ON, "file.delete.delay.ms is monotonic; what goes was deleted"),
     "offsets": HoldRow(Held.WAITS, "committed offsets go by the age of their commit or group"),
+    "telemetry": HoldRow(Held.GOES_ON, "how long a client is silent is monotonic time"),
     "transactions": HoldRow(
         Held.GOES_ON, "time-outs are monotonic; whole ones after an unverified start"
     ),

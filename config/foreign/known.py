@@ -129,7 +129,7 @@ _WITHOUT_EFFECT = (
     (r"remote\.log\.manager\.(follower\.)?thread\.pool\.size", _ANY, _REPLICATION),
     (r"metric\.reporters|metrics\..*|auto\.include\.jmx\.reporter", _ANY, _JMX),
     (r"log\.dir\.failure\.timeout\.ms|controlled\.shutdown\..*", _ANY, _REPLICATION),
-    (r"unstable\..*|telemetry\..*|client\.metrics\..*|log4j\..*", _ANY, _JMX),
+    (r"unstable\..*|client\.metrics\..*|log4j\..*", _ANY, _JMX),
 )
 
 _NOT_SETTINGS = re.compile(

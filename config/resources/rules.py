@@ -18,7 +18,9 @@ from config.resources.group import GROUP_KEYS, GroupConfig, check_group, group_n
 from config.resources.kinds import ResourceKind
 
 MOST_NAMES = 10_000
-"""Resources of a kind that have settings: each takes memory, and room in the file."""
+"""Groups that have settings: each takes memory, and room in the file."""
+MOST_SUBSCRIPTIONS = 500
+"""Each is matched with every client that asks which metrics to push."""
 MOST_CHARACTERS_OF_A_NAME = 4096
 
 Settings = Mapping[str, Setting]
@@ -33,6 +35,8 @@ class ResourceRules:
     lookup: Lookup
     check: Callable[[Settings, list[Layer], BrokerConfig], None]
     """Takes the settings, the layers of the broker, and what they add up to."""
+    most_names: int
+    """Resources of the kind that may have settings."""
 
 
 def _check_group(settings: Settings, layers: list[Layer], broker: BrokerConfig) -> None:
@@ -47,13 +51,14 @@ def _check_client_metrics(settings: Settings, _: list[Layer], __: BrokerConfig) 
 RULES: Mapping[ResourceKind, ResourceRules] = MappingProxyType(
     {
         ResourceKind.GROUP: ResourceRules(
-            SettingSource.GROUP, GROUP_KEYS, group_name, _check_group
+            SettingSource.GROUP, GROUP_KEYS, group_name, _check_group, MOST_NAMES
         ),
         ResourceKind.CLIENT_METRICS: ResourceRules(
             SettingSource.CLIENT_METRICS,
             CLIENT_METRICS_KEYS,
             client_metrics_name,
             _check_client_metrics,
+            MOST_SUBSCRIPTIONS,
         ),
     }
 )
@@ -66,8 +71,9 @@ def check_room(kind: ResourceKind, name: str, known: Mapping[str, Settings]) -> 
             name[:64],
             f"A name of {len(name)} characters is longer than {MOST_CHARACTERS_OF_A_NAME}",
         )
-    if name not in known and len(known) >= MOST_NAMES:
+    most = RULES[kind].most_names
+    if name not in known and len(known) >= most:
         raise ConfigRequestError(
             name,
-            f"{MOST_NAMES} resources of kind {kind.name} have settings: take back those of one",
+            f"{most} resources of kind {kind.name} have settings: take back those of one",
         )

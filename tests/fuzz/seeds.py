@@ -15,6 +15,7 @@ from protocol.records.old_formats.legacy_builder import build_set
 from storage.directory import topics_file
 from tests.fuzz.directory import made
 from tests.fuzz.targets import SINGLE, versions
+from tests.support.records.pushes import gauge, histogram, point, push_of, total
 
 ROWS: Any = [(5, b"k", b"v", [("h", b"x")]), (6, None, b"", [])]
 SEEDS_OF_ONE = 10
@@ -40,6 +41,17 @@ def _everything() -> Iterator[bytes]:
     for number, name in enumerate(SINGLE):
         for data in islice(seeds_of(name), SEEDS_OF_ONE):
             yield bytes([number]) + data
+
+
+def _pushes() -> Iterator[bytes]:
+    data = push_of(
+        gauge("org.apache.kafka.producer.m", point(1.5, {"node_id": 1})),
+        total("n", point(2.0)),
+        histogram("h"),
+        resource={"group.id": "g"},
+    )
+    for number, codec in enumerate(Codec):
+        yield bytes([number]) + deflate(codec, data)
 
 
 def _headers() -> Iterator[bytes]:
@@ -114,4 +126,5 @@ _MADE = {
     "state_files": _state_files,
     "settings": _settings,
     "starts": _starts,
+    "pushes": _pushes,
 }

@@ -12,6 +12,8 @@ from typing import Any, Final
 from broker.groups.classic.subscription import topics_of
 from broker.groups.records import classic as group_records
 from broker.quotas import quota_file
+from broker.telemetry.payload import MOST_POINTS, read_push
+from broker.telemetry.points import ClientName
 from broker.transactions import producer_ids, transaction_records
 from config import overrides, quantities
 from config.errors import ConfigError
@@ -19,7 +21,7 @@ from config.properties import read_properties
 from config.yaml_text import read_yaml
 from protocol.api import Api
 from protocol.codec import decode, encode_bytes
-from protocol.errors import DecodeError
+from protocol.errors import DecodeError, KafkaError
 from protocol.headers import parse_request_header, versions_of
 from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, read_header, seal
 from protocol.records.compression import Codec, inflate
@@ -164,6 +166,15 @@ def state_files(data: bytes) -> None:
         overrides.restore(text)
 
 
+def pushes(data: bytes) -> None:
+    """Metrics that a client pushes, in any codec."""
+    if data:
+        codec = tuple(Codec)[data[0] % len(Codec)]
+        with contextlib.suppress(KafkaError):
+            read = read_push(codec, data[1:], LIMIT_BYTES, ClientName("c", "i"))
+            assert len(read.points) <= read.looked_at <= MOST_POINTS
+
+
 def settings(data: bytes) -> None:
     """Files of settings, and instants and durations as people write them."""
     text = data.decode("utf-8", "replace")
@@ -186,7 +197,7 @@ SINGLE: Final[dict[str, Target]] = {
     each.__name__: each
     for each in (
         request_headers, requests, batches, walkers, logs, conversions, codecs, state_records,
-        state_files, settings, starts,
+        state_files, settings, starts, pushes,
     )
 }  # fmt: skip
 

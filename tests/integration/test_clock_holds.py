@@ -34,6 +34,7 @@ SETTINGS = {
     "log.roll.ms": "1000000",
     "log.retention.hours": "24",
     "delegation.token.secret.key": "a secret of tests",
+    "horolog.client.telemetry.enable": "true",
 }
 LEFT = ("offsets", "transactional_ids", "producers", "retention", "rolling", "tokens")
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from broker.daemon.routes import served
+from broker.daemon.telemetry import made_telemetry
 from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
@@ -204,6 +205,12 @@ class World:
         self._make_guards(broker)
         self._make_topics(broker)
         self._make_coordinators(broker)
+        broker.client_telemetry = made_telemetry(
+            self.env,
+            broker.config,
+            cast("Any", SimpleNamespace(wide_lane=lambda *_: self.lanes)),
+            SimpleNamespace(on_lost=[]),
+        )
         return broker
 
     def _make_guards(self, broker: SimpleNamespace) -> None:

@@ -10,7 +10,7 @@ from config.layers import SettingSource
 from config.names import broker_name
 from config.resources.group import GROUP_KEYS, GroupConfig
 from config.resources.kinds import ResourceKind
-from config.resources.rules import MOST_NAMES
+from config.resources.rules import MOST_NAMES, MOST_SUBSCRIPTIONS
 from config.sources import load
 from config.store import ConfigStore
 
@@ -115,15 +115,24 @@ def test_a_change_of_a_group_is_no_matter_of_topics() -> None:
     assert store.topic_defaults is topics
 
 
-def test_there_is_a_limit_to_names_with_settings() -> None:
+@pytest.mark.parametrize(
+    ("kind", "most", "name", "values"),
+    [
+        (GROUP, MOST_NAMES, SESSION, ("46000", "47000")),
+        (CLIENT_METRICS, MOST_SUBSCRIPTIONS, "interval.ms", ("100", "101")),
+    ],
+)
+def test_there_is_a_limit_to_names_with_settings(
+    kind: ResourceKind, most: int, name: str, values: tuple[str, str]
+) -> None:
     store = store_with()
-    for number in range(MOST_NAMES):
-        put(store, CLIENT_METRICS, str(number), interval_ms="100")
-    put(store, CLIENT_METRICS, "0", interval_ms="101")
+    for number in range(most):
+        store.commit(store.prepare(kind, str(number), {name: values[0]}))
+    store.commit(store.prepare(kind, "0", {name: values[1]}))
     with pytest.raises(ConfigRequestError, match="have settings"):
-        store.prepare(CLIENT_METRICS, "more", {"interval.ms": "100"})
-    put(store, CLIENT_METRICS, "0")
-    put(store, CLIENT_METRICS, "more", interval_ms="100")
+        store.prepare(kind, "more", {name: values[0]})
+    store.commit(store.prepare(kind, "0", {}))
+    store.commit(store.prepare(kind, "more", {name: values[0]}))
     with pytest.raises(ConfigRequestError, match="longer than"):
         store.prepare(GROUP, "x" * 4097, {SESSION: "45000"})
 

@@ -59,7 +59,10 @@ CODES = {
 }  # fmt: skip
 SILENT = {"ListGroups", "ListTransactions"}
 """They leave out what may not be described."""
-OPEN = {"ApiVersions", "DescribeCluster", "SaslAuthenticate", "SaslHandshake"}
+OPEN = {
+    "ApiVersions", "DescribeCluster", "GetTelemetrySubscriptions", "PushTelemetry",
+    "SaslAuthenticate", "SaslHandshake",
+}  # fmt: skip
 PAIRS = [
     (api, version)
     for api, _ in served()
