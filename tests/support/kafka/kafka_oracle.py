@@ -28,14 +28,19 @@ def start_kafka(
     listen: str = "127.0.0.1:0",
     heap: str = "1g",
     ready_within_seconds: float = 180,
+    classes: Path | None = None,
 ) -> NodeProcess:
     """A running Kafka on `data_dir`, which is formatted when new; its log is beside it.
+
+    `classes`: a directory of plug-ins that `settings` name.
 
     A free port is chosen seconds before Kafka takes it: where another program was faster, again.
     """
     log = data_dir.with_name(f"{data_dir.name}.log")
     command = [sys.executable, str(SCRIPT), "start", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--heap", heap, "--log", str(log)]
+    if classes is not None:
+        command += ["--classes", str(classes)]
     command += [f"{key}={value}" for key, value in (settings or {}).items()]
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     for _ in range(PORT_TRIES - 1):
