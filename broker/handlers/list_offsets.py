@@ -173,8 +173,8 @@ def _find(
 ) -> Found | Deferred[Found]:
     committed = request.isolation_level == READ_COMMITTED
     context.budget.bytes_left += BYTES_A_SEARCH
+    fetchable = last_fetchable(partition.log.snapshot, committed=committed)
     if timestamp >= 0:
-        fetchable = last_fetchable(partition.log.snapshot, committed=committed)
         return partition.find_timestamp(
             timestamp, fetchable, at_once=at_once, budget=context.budget
         )
@@ -185,7 +185,7 @@ def _find(
             f"Timestamp {timestamp} has no meaning in ListOffsets version {context.api_version}",
         )
     if timestamp == MAX_TIMESTAMP:
-        return partition.find_max_timestamp(at_once=at_once, budget=context.budget)
+        return partition.find_max_timestamp(fetchable, at_once=at_once, budget=context.budget)
     return _special(partition, timestamp, committed=committed, replica_id=request.replica_id)
 
 

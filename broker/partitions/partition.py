@@ -168,13 +168,17 @@ class Partition:
         return self._search(search, budget or RequestBudget(), at_once=at_once)
 
     def find_max_timestamp(
-        self, *, at_once: bool = True, budget: RequestBudget | None = None
+        self, end: int, *, at_once: bool = True, budget: RequestBudget | None = None
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
-        """The first record with the largest record time in the log, whatever the clock."""
+        """The first record with the largest record time in the log, whatever the clock.
+
+        None when that one is not below `end`, as in Kafka.
+        """
         first = self.log.search.first_with_largest
 
         def search(may_wait: bool, work: Work) -> TimestampOffset | None:
-            return first(may_wait=may_wait, work=work)
+            found = first(may_wait=may_wait, work=work)
+            return None if found is None or found.offset >= end else found
 
         return self._search(search, budget or RequestBudget(), at_once=at_once)
 

@@ -337,6 +337,16 @@ def expressions_match(side: Side) -> None:
     side.describe(g)
 
 
+def expressions_of_the_brokers_own_topics_match(side: Side) -> None:
+    """Those without `__` are another matter: see docs/differences.md."""
+    g = "own topics"
+    side.beat(g, "a", JOIN, subscribed_topic_regex="__consumer_off.*|tw.")
+    until(lambda: side.beat(g, "a", 1).member_epoch == 2)
+    del side.said[1:-1]
+    side.describe(g)
+    assert len(side.owned["a"]) == 2
+
+
 def each_assignor(side: Side) -> None:
     for assignor in ("range", "uniform"):
         g = f"by-{assignor}"
@@ -393,7 +403,9 @@ def a_classic_group_is_upgraded_and_back(side: Side) -> None:
     "story",
     [
         two_share_one_leaves, epochs_are_fenced, nonsense_is_refused, static_members_come_back,
-        topics_grow, expressions_match, each_assignor, a_classic_group_is_upgraded_and_back,
+        topics_grow, expressions_match,
+        expressions_of_the_brokers_own_topics_match, each_assignor,
+        a_classic_group_is_upgraded_and_back,
     ],
 )  # fmt: skip
 def test_both_say_the_same(sides: tuple[Side, Side], story: Callable[[Side], None]) -> None:

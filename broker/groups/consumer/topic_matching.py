@@ -2,8 +2,8 @@
 
 An expression that was not looked up yet matches nothing. All of a group are looked up together,
 when there is a new one, when topics came or went, and once in a while; not more than every ten
-seconds. The broker's own topics are left out. (A Kafka has them in, so that `.*` reads
-`__consumer_offsets`, which its own commits feed.)
+seconds. The broker's own topics match an expression only that has their two underscores. (A Kafka
+matches them with any, so that `.*` reads `__consumer_offsets`, which its own commits feed.)
 """
 
 import asyncio
@@ -22,9 +22,12 @@ from broker.topics.metadata_image import MetadataImage
 from broker.topics.names import internal_topics
 
 MIN_INTERVAL_MS = 10_000
+OF_THE_BROKER = "__"
+"""In an expression that is to match the broker's own topics, too."""
 
 Matched = dict[str, frozenset[str]]
-LookUp = Callable[[frozenset[str], tuple[str, ...]], "asyncio.Future[Matched]"]
+LookUp = Callable[[frozenset[str], tuple[str, ...], frozenset[str]], "asyncio.Future[Matched]"]
+"""The expressions, names of topics, and those of the broker's own; as `match_all`."""
 
 
 class Then(Protocol):
@@ -52,14 +55,10 @@ class TopicMatching:
         """
         if consumer.patterns and not consumer.is_matching and self._is_due(consumer):
             image = self._around.image()
-            hidden = internal_topics(self._around.settings())
-            names = tuple(
-                name
-                for name in image.topics
-                if name not in hidden and (shows is None or shows(name))
-            )
+            own = internal_topics(self._around.settings())
+            names = tuple(name for name in image.topics if shows is None or shows(name))
             consumer.is_matching = True
-            future = self._look_up(consumer.patterns, names)
+            future = self._look_up(consumer.patterns, names, own)
             future.add_done_callback(partial(self._matched, group, consumer, image))
 
     def _is_due(self, consumer: ConsumerGroup) -> bool:
@@ -98,6 +97,10 @@ class TopicMatching:
         self._then(consumer, changed=changed)
 
 
-def match_all(patterns: frozenset[str], names: tuple[str, ...]) -> Matched:
-    """The topics that each expression matches. Takes its time: not for the loop."""
-    return {text: matching(text, names) for text in patterns}
+def match_all(patterns: frozenset[str], names: tuple[str, ...], own: frozenset[str]) -> Matched:
+    """The topics that each expression matches. Takes its time: not for the loop.
+
+    `own` are names of the broker's own topics.
+    """
+    others = tuple(name for name in names if name not in own)
+    return {text: matching(text, names if OF_THE_BROKER in text else others) for text in patterns}

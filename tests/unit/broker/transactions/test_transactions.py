@@ -7,7 +7,7 @@ import pytest
 
 from protocol.apis import add_partitions_to_txn, delete_groups, list_offsets, offset_commit
 from protocol.errors import ErrorCode
-from tests.support.worlds.handler_world import ManualCommit
+from tests.support.worlds.handler_world import BATCH_TIME, ManualCommit
 from tests.support.worlds.transaction_world import (
     GROUP,
     TIMEOUT_MS,
@@ -23,6 +23,36 @@ BOTH = pytest.mark.parametrize("version", [1, 2])
 @pytest.fixture
 async def world() -> TransactionWorld:
     return await transaction_world()
+
+
+@BOTH
+async def test_the_largest_time_is_not_told_while_it_is_in_an_open_transaction(
+    world: TransactionWorld, version: int
+) -> None:
+    await world.produce(b"before", at=BATCH_TIME - 1)
+    one = await producer(world, version=version)
+    assert await one.write(b"v") == 0
+    assert await largest(world, committed=False) == (BATCH_TIME, 1)
+    assert await largest(world, committed=True) == (-1, -1)
+    assert await one.end() == 0
+    await world.rests()
+    assert await largest(world, committed=True) == await largest(world, committed=False)
+    assert (await largest(world, committed=True))[1] >= 1
+
+
+async def largest(world: TransactionWorld, *, committed: bool) -> tuple[int, int]:
+    """Time and offset of ListOffsets -3."""
+    query = list_offsets.ListOffsetsPartition(
+        partition_index=0, timestamp=-3, current_leader_epoch=-1
+    )
+    request = list_offsets.ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(committed),
+        topics=[list_offsets.ListOffsetsTopic(name="t", partitions=[query])],
+    )
+    answer = (await world.call(request, 7)).topics[0].partitions[0]
+    assert answer.error_code == 0
+    return answer.timestamp, answer.offset
 
 
 @BOTH

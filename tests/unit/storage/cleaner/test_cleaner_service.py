@@ -133,6 +133,26 @@ def test_arrivals_are_carried_over_and_neighbours_become_one_segment() -> None:
     assert (zones[0].min_timestamp, zones[-1].max_timestamp) == (5000, 5002)
 
 
+def file_times(env: Env) -> dict[str, int]:
+    return {each.name: each.mtime_ms for each in env.fs.list_dir(LOG_PATH)}
+
+
+def test_a_new_segment_has_the_file_time_of_the_newest_it_was_made_of() -> None:
+    clock = SimClock(NOW)
+    env = sim_env(clock=clock)
+    log = open_log(env, cleanup_policy=COMPACT)
+    for number in range(3):
+        put(log, b"a", b"b%d" % number)
+        clock.advance(60_000)
+        closed(log)
+    newest = file_times(env)["00000000000000000004.log"]
+    clock.advance(3_600_000)
+    clean(log, env, offsets_on(env))
+    assert [segment.base_offset for segment in log.snapshot.segments] == [0, 6]
+    assert file_times(env)["00000000000000000000.log"] == newest
+    assert newest > NOW
+
+
 def test_a_zone_never_says_less_than_the_zones_it_was_made_of() -> None:
     clock = SimClock(NOW)
     env = sim_env(clock=clock)

@@ -265,6 +265,28 @@ async def test_an_expression_is_matched_away_from_the_loop_and_again_when_topics
     assert beat(again, "a", 3).error_code == 0
 
 
+async def matched(world: GroupWorld, member: str, expression: str) -> set[str]:
+    """The topics that a group of this expression alone reads."""
+    beat(world, member, 0, group=member, subscribed_topic_names=None,
+         subscribed_topic_regex=expression)  # fmt: skip
+    await _turn()
+    beat(world, member, 1, group=member)
+    consumer = world.broker.groups.groups[member].modern
+    assert consumer is not None
+    return set(consumer.expressions[expression].topics)
+
+
+async def test_the_topics_of_the_broker_match_an_expression_that_is_meant_for_them() -> None:
+    world = await group_world()
+    await world.make_topic("a__b")
+    names = set(world.broker.topics.image.topics)
+    assert {"__consumer_offsets", "t", "a__b"} <= names
+    assert await matched(world, "all", ".*") == {"t", "a__b"}
+    assert await matched(world, "own", "__.*") == {each for each in names if each[:2] == "__"}
+    assert await matched(world, "one", "(t|__consumer_offsets)") == {"t", "__consumer_offsets"}
+    assert await matched(world, "some", ".*__.*") == names - {"t"}
+
+
 async def _turn() -> None:
     """What is ready in the loop runs."""
     for _ in range(3):
