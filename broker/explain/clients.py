@@ -78,14 +78,15 @@ PAGES: Mapping[str, Page] = {
         "One that stalls again and again has a consumer that does too much between two polls.",
     ),
     "connection_not_admitted": Page(
-        "A new connection was closed at once because of a limit: max_connections, "
-        "max_connections_per_ip, max_connection_rate_per_ip, or open_files (ulimit -n leaves none "
-        "for it).",
+        "A new connection was closed because of a limit: max_connections, "
+        "max_connections_per_ip, max_connection_rate_per_ip, open_files (ulimit -n leaves none "
+        "for it), or connection_creation_rate, the quota of its address.",
         "Find who opens so many: a client that connects for each record, or a loop of restarts. "
-        "Else raise the setting of that name.",
+        "Else raise the setting of that name; a quota by kafka-configs --entity-type ips.",
     ),
     "client_throttled": Page(
-        "A client exceeded its quota and is answered later; throttle_ms says by how much.",
+        "A client exceeded its quota and is answered later; throttle_ms says by how much. Topics "
+        "and partitions beyond controller_mutation_rate are refused meanwhile.",
         "Its quota is shown by kafka-configs --describe; raise it if the client is right.",
     ),
     "dirty_timestamps": Page(

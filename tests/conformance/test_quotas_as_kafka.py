@@ -15,7 +15,13 @@ import pytest
 from protocol.apis import alter_client_quotas as quotas
 from protocol.apis import create_partitions, create_topics, delete_topics, metadata
 from tests.support.clients.wire import WireClient
-from tests.support.kafka.kafka_oracle import CONFIGS_TOOL, available, run_tool, start_kafka
+from tests.support.kafka.kafka_oracle import (
+    CONFIGS_TOOL,
+    TOPICS_TOOL,
+    available,
+    run_tool,
+    start_kafka,
+)
 from tests.support.patience import until
 from tests.support.worlds.broker_process import start_broker
 
@@ -164,6 +170,17 @@ def test_who_must_rest_is_not_served_meanwhile(sides: tuple[Side, Side]) -> None
             client.socket.settimeout(2)
             with pytest.raises(TimeoutError):
                 client.call(metadata.MetadataRequest(topics=[]), 8)
+
+
+def test_the_tool_says_that_the_quota_is_exceeded(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("client.id=hasty\n")
+    for side in sides:
+        assert side.limit("client-id", "hasty", MUTATIONS, SLOW) == 0
+        of = ("--bootstrap-server", side.bootstrap, "--command-config", str(config), "--create")
+        run_tool(TOPICS_TOOL, *of, "--topic", "hasty-1", "--partitions", "3")
+        with pytest.raises(AssertionError, match="The throttling quota has been exceeded"):
+            run_tool(TOPICS_TOOL, *of, "--topic", "hasty-2", "--partitions", "1")
 
 
 def connected(side: Side, tries: int) -> int:
