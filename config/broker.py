@@ -458,7 +458,7 @@ class BrokerConfig:
     )
     horolog_client_telemetry_max_series: int = broker_key(
         "horolog.client.telemetry.max.series",
-        count(1, 1_000_000),
+        count(1, 100_000),
         10_000,
         importance="low",
         doc="Series of clients' metrics at once, of all clients; more are dropped and counted.",

@@ -1,8 +1,8 @@
 """Reading of a push: bounded unpacking, then OTLP's MetricsData. Runs on a lane.
 
-The library reads a message whole, and what it makes of tiny messages takes up to 64 times their
-bytes. So the unpacked size is bounded by what a push may have packed, and one is read at a time.
-Of sums and gauges each point counts; histograms and summaries are dropped: no client pushes them.
+The unpacked size is bounded by what a push may have packed; of a large one, the messages in it are
+counted before the library reads them. Of sums and gauges each point counts; histograms and
+summaries are dropped: no client pushes them.
 """
 
 import math
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from broker.telemetry.message_count import BadMessage, TooManyMessages, check_message_count
 from broker.telemetry.points import (
     COUNTER,
     GAUGE,
@@ -34,6 +35,10 @@ MOST_POINTS = 1000
 """Of a push: the rest is dropped, and counted."""
 MOST_METRICS = 10_000
 """Of a push, with the resources and scopes they stand in: a push with more is refused."""
+SMALL_BYTES = 64 * 1024
+"""A push of this size is read uncounted."""
+MOST_MESSAGES = 100_000
+"""Of a push, attributes and their values among them: a push with more is refused."""
 NO_VALUE_FLAG = 1
 OTHER_KINDS = ("histogram", "exponential_histogram", "summary")
 
@@ -75,8 +80,12 @@ def _parsed(data: bytes) -> "MetricsData":
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
     try:
+        if len(data) > SMALL_BYTES:
+            check_message_count(data, MetricsData.DESCRIPTOR, MOST_MESSAGES)
         read: MetricsData = MetricsData.FromString(data)
-    except DecodeError as error:
+    except TooManyMessages as error:
+        raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, str(error)) from None
+    except (DecodeError, BadMessage) as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from None
     return read
 

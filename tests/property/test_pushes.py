@@ -1,5 +1,6 @@
 """Any push becomes series that Prometheus reads, within all bounds, or an error with a code."""
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -7,12 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, MetricsData
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker.metrics.telemetry import TelemetryView, client_lines
+from broker.telemetry.message_count import BadMessage, TooManyMessages, check_message_count
 from broker.telemetry.payload import MOST_POINTS, read_push
 from broker.telemetry.points import MOST_CHARACTERS_OF_A_VALUE, MOST_LABELS, ClientName
 from broker.telemetry.series import ClientSeries
@@ -82,6 +86,40 @@ def test_what_clients_push_is_read_by_prometheus(pushes: list[Any], codec: Codec
     series.expire(1)
     assert series.count == 0
     assert not list(series.families())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(metrics(), max_size=5), few_labels)
+def test_messages_are_counted_as_the_library_makes_them(sent: list[Metric], resource: Any) -> None:
+    data = push_of(*sent, resource=resource)
+    made = _messages(MetricsData.FromString(data))
+    check_message_count(data, MetricsData.DESCRIPTOR, made)
+    with pytest.raises(TooManyMessages):
+        check_message_count(data, MetricsData.DESCRIPTOR, made - 1)
+
+
+def _messages(message: Any) -> int:
+    """Messages in a message."""
+    found = 0
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            inner = [value] if hasattr(value, "ListFields") else value
+            found += sum(1 + _messages(each) for each in inner)
+    return found
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.binary(max_size=400))
+def test_bytes_that_the_library_reads_are_counted(data: bytes) -> None:
+    try:
+        read = MetricsData.FromString(data)
+    except DecodeError:
+        return
+    with contextlib.suppress(BadMessage):  # a group, which the library leaves alone
+        check_message_count(data, MetricsData.DESCRIPTOR, len(data))
+        with contextlib.suppress(TooManyMessages):
+            check_message_count(data, MetricsData.DESCRIPTOR, _messages(read) - 1)
+            assert not _messages(read)
 
 
 @settings(max_examples=500, deadline=None)

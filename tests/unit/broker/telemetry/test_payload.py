@@ -5,10 +5,18 @@ from typing import Any
 
 import pytest
 
-from broker.telemetry.payload import MOST_METRICS, MOST_POINTS, ReadPush, read_push
+from broker.telemetry.payload import (
+    MOST_MESSAGES,
+    MOST_METRICS,
+    MOST_POINTS,
+    SMALL_BYTES,
+    ReadPush,
+    read_push,
+)
 from broker.telemetry.points import ClientName
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Codec, deflate
+from protocol.wire import uvarint
 from tests.support.records.pushes import (
     CUMULATIVE,
     DELTA,
@@ -140,6 +148,30 @@ def test_many_empty_parts_are_too_large(part: bytes) -> None:
     """A resource, and a resource with a scope."""
     assert refused(part * (MOST_METRICS + 1)) == ErrorCode.TELEMETRY_TOO_LARGE
     assert read(part * (MOST_METRICS // 2)).points == []
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(1,), (1, 2), (1, 2, 2), (1, 2, 2, 5, 1), (1, 2, 2, 5, 1, 7), (1, 2, 2, 10, 1), (1, 1, 1, 2)],
+)
+def test_many_empty_messages_are_too_large_wherever_they_stand(numbers: tuple[int, ...]) -> None:
+    """By the numbers of the fields that lead there."""
+    *outer, last = numbers
+    nested = bytes([last << 3 | 2, 0]) * (MOST_MESSAGES + 1)
+    for number in reversed(outer):
+        nested = bytes([number << 3 | 2]) + uvarint(len(nested)) + nested
+    assert refused(nested) == ErrorCode.TELEMETRY_TOO_LARGE
+
+
+def test_a_large_push_is_read_as_a_small_one() -> None:
+    points = [point(n, {"topic": "t" * 100, "partition": n}) for n in range(MOST_POINTS)]
+    data = push_of(gauge("m", *points), resource={"group.id": "g"})
+    assert len(data) > SMALL_BYTES
+    found = read(data)
+    assert [each.value for each in found.points] == list(range(MOST_POINTS))
+    assert not found.dropped
+    for end in range(len(data) - 300, len(data)):
+        assert refused(data[:end]) == ErrorCode.INVALID_RECORD
 
 
 def test_many_metrics_without_points_are_too_large() -> None:
