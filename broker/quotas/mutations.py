@@ -12,7 +12,6 @@ from protocol.errors import ErrorCode, KafkaError
 
 MAX_BUCKETS = 10_000  # kept at one time; the one that rested longest gives way
 MAX_REST_MS = 2**31 - 1
-EXCEEDED = "The quota controller_mutation_rate is used up"
 
 
 class TokenBucket:
@@ -76,7 +75,7 @@ class LimitedAllowance(Allowance):
         rest_ms = self._bucket.rest_ms(self._rate, self._burst, self._now_ms())
         if self._strict and rest_ms:
             self._rest(rest_ms)
-            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, EXCEEDED)
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         self._bucket.take(partitions)
         if not self._strict:
             self._rest(self._bucket.rest_ms(self._rate, self._burst, self._now_ms()))
