@@ -3,8 +3,10 @@
 A program of Kafka's own runs each Java client, with the settings that clients have by default.
 """
 
+import itertools
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -147,6 +149,44 @@ def test_librdkafka_pushes(node: NodeProcess) -> None:
     assert all(name.startswith("kafka_client_consumer_") for name in shown[1])
     consumer.close()
     producer.flush(10)
+
+
+@needs_kafka
+def test_clients_push_once_more_when_they_close(node: NodeProcess, tmp_path: Path) -> None:
+    """Their first push would come after half of five minutes, so it is the last one that comes."""
+    run_tool(
+        CLIENT_METRICS_TOOL, "--bootstrap-server", node.bootstrap, "--alter", "--name", "last",
+        "--metrics", "*", "--interval", "300000", "--match", "client_id=last-.*",
+    )  # fmt: skip
+    lives = itertools.count(1)
+
+    def librdkafka_has_pushed() -> bool:
+        began = time.monotonic()
+        producer = Producer(
+            {
+                "bootstrap.servers": node.bootstrap,
+                "client.id": "last-rd",
+                "enable.metrics.push": True,
+            }
+        )
+        producer.produce(TOPIC, b"x")
+        assert producer.flush(10) == 0
+        producer.poll(next(lives))  # it is longer with each until it knows its subscription
+        del producer
+        return bool(of_client(node, "last-rd")) and time.monotonic() - began < 100
+
+    def java_has_pushed() -> bool:
+        began = time.monotonic()
+        with java(
+            CONSUMER_TOOL, "--topic", TOPIC, "--from-beginning",
+            "--timeout-ms", str(2000 * next(lives)), "--bootstrap-server", node.bootstrap,
+            "--command-property", "client.id=last-java", log=tmp_path / "consumer",
+        ) as program:  # fmt: skip
+            program.wait(60)
+        return bool(of_client(node, "last-java")) and time.monotonic() - began < 100
+
+    until(librdkafka_has_pushed, "a last push of librdkafka")
+    until(java_has_pushed, "a last push of Java's consumer")
 
 
 def test_a_client_that_no_subscription_matches_pushes_nothing(node: NodeProcess) -> None:
