@@ -259,6 +259,7 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
             "Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
             "TxnOffsetCommit", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup",
             "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
+            "GetTelemetrySubscriptions", "PushTelemetry",
         ),
         "it is what clients do all day",
     )

@@ -29,6 +29,7 @@ from protocol.apis import (
     metadata,
     offset_commit,
     offset_delete,
+    update_features,
     write_txn_markers,
 )
 from tests.support.clients.wire import AsyncWireClient
@@ -126,7 +127,24 @@ def on_settings() -> list[tuple[Any, int, str, str, str]]:
             alter_client_quotas.AlterClientQuotasRequest(entries=[quota]),
             1, "alter quota", "client-id=noisy", "done",
         ),
+        (
+            update_features.UpdateFeaturesRequest(feature_updates=[feature("share.version", 1)]),
+            2, "update feature", "share.version", "done",
+        ),
+        (
+            update_features.UpdateFeaturesRequest(feature_updates=[feature("share.version", 0)]),
+            2, "update feature", "share.version", "refused 96",
+        ),
+        (
+            update_features.UpdateFeaturesRequest(feature_updates=[feature("none", 1)]),
+            1, "update feature", "none", "refused 95",
+        ),
     ]  # fmt: skip
+
+
+def feature(name: str, level: int) -> update_features.FeatureUpdateKey:
+    """A change of a level, downwards."""
+    return update_features.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=2)
 
 
 def on_groups() -> list[tuple[Any, int, str, str, str]]:
