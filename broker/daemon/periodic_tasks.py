@@ -155,8 +155,9 @@ async def sweep(services: Services) -> None:
 
 
 async def watch_clock(services: Services) -> None:
-    """Notices a wall clock that steps."""
+    """Notices a wall clock that steps, and what is due by it."""
     services.clock_watch.look()
+    services.share_reads.follow_clock()
 
 
 async def share_memory(services: Services) -> None:

@@ -341,7 +341,7 @@ class Services:
         self.share_reads = ShareReads(
             ShareServices(
                 self.topics, self.share_states, self.config, self.clock, self.groups.deadlines,
-                self.waiters, self.damage,
+                self.waiters, self.damage, self.clock_watch.trusted_ms, self.memory,
             )
         )  # fmt: skip
         self.server.on_lost.append(self.share_reads.connection_lost)

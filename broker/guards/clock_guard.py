@@ -36,6 +36,7 @@ class ClockWatch:
         self._settings = settings
         self._wall_ms = clock.now_ms()
         self._monotonic = clock.monotonic()
+        self._trusted = self._wall_ms, self._monotonic
         self._cause: HoldCause | None = None
         self.steps = 0
         """Number of steps of the wall clock since the start."""
@@ -51,6 +52,8 @@ class ClockWatch:
         if -self._settings().horolog_clock_step_ms <= ahead_ms <= FAR_AHEAD_MS:
             return
         self._begin_hold("start_far_from_last_write", ahead_ms)
+        if self.is_held:
+            self._trusted = min(self._clock.now_ms(), last_write_ms), self._clock.monotonic()
 
     def look(self) -> bool:
         """Compare the clocks; whether what depends on wall time must wait."""
@@ -66,15 +69,26 @@ class ClockWatch:
         if self._cause is not None and not self.is_held:
             self._cause = None
             event("clock_hold_over")
-        return self.is_held
+        if self._cause is None:
+            self._trusted = wall_ms, monotonic
+        return self._cause is not None
 
     def confirm(self) -> bool:
         """An operator has looked at the clock: it is right. Whether a hold ended by that."""
         was_held = self.look()
         self._cause = None
+        self._trusted = self._wall_ms, self._monotonic
         if was_held:
             event("clock_confirmed")
         return was_held
+
+    def trusted_ms(self) -> int:
+        """Wall time, but in a hold no later than the last time of before it and what has passed
+        since: what must not happen early goes by it.
+        """
+        wall_ms, monotonic = self._trusted
+        passed_ms = round((self._clock.monotonic() - monotonic) * 1000)
+        return min(self._clock.now_ms(), wall_ms + passed_ms)
 
     @property
     def is_held(self) -> bool:

@@ -21,7 +21,7 @@ from broker.metrics.requests import REQUEST_DURATIONS, REQUEST_METRICS, RequestV
 from broker.metrics.retention import RETENTION_METRICS, RetentionView
 from broker.metrics.scrub import SCRUB_METRICS, ScrubView
 from broker.metrics.security import SECURITY_METRICS, SecurityView
-from broker.metrics.share import KAFKA_SHARE_METRICS, SHARE_METRICS, ShareView
+from broker.metrics.share import KAFKA_SHARE_METRICS, SHARE_METRICS, SHARE_SPREADS, ShareView
 from broker.metrics.telemetry import TELEMETRY_METRICS, TelemetryView
 from broker.metrics.tier.kafka_names import KAFKA_TIER_METRICS, KafkaTierView
 from broker.metrics.tier.segments import TIER_METRICS, TierView
@@ -124,7 +124,7 @@ CATALOGUE: Final = Catalogue(
         Family(ScrubView, SCRUB_METRICS),
         Family(LogView, PARTITION_METRICS),
         Family(GroupView, GROUP_METRICS),
-        Family(ShareView, SHARE_METRICS),
+        Family(ShareView, SHARE_METRICS, spreads=SHARE_SPREADS),
         Family(TransactionView, TRANSACTION_METRICS),
         Family(TelemetryView, TELEMETRY_METRICS),
         Family(QuotaView, QUOTA_METRICS),

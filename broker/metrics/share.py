@@ -5,7 +5,8 @@ on /metrics/kafka.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.metrics.declare import Metric, Sample, counter, gauge, one
+from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
+from broker.share.share_counts import LATE_SECONDS
 from broker.share.share_reads import ShareReads
 
 KINDS = ("gap", "accept", "release", "reject", "renew")
@@ -69,6 +70,41 @@ SHARE_METRICS: tuple[Metric[ShareView], ...] = (
         "Sessions of share groups that ended with their connection.",
         (),
         one(lambda view: view.share_reads.counts.sessions_lost),
+    ),
+    gauge(
+        "horolog_share_waiting",
+        "Records of share groups with a delay that are not due yet, as far as they were read.",
+        (),
+        one(lambda view: view.share_reads.counts.waiting),
+    ),
+    counter(
+        "horolog_share_lost_waiting",
+        "Records that left the log before they were due to a share group.",
+        (),
+        one(lambda view: view.share_reads.counts.lost_waiting),
+    ),
+    counter(
+        "horolog_share_delays_bounded",
+        "Records that asked for a later time than horolog.share.delay.max.ms allows for.",
+        (),
+        one(lambda view: view.share_reads.counts.delays_bounded),
+    ),
+    counter(
+        "horolog_share_deliver_at_unusable",
+        "Headers horolog-deliver-at that say no time: their records do not wait for one.",
+        (),
+        one(lambda view: view.share_reads.counts.delays_unusable),
+    ),
+)
+
+SHARE_SPREADS: tuple[Spread[ShareView], ...] = (
+    Spread(
+        "horolog_share_lateness_seconds",
+        "Time from when a record was due to when a member of a group with a delay got it: of each "
+        "acquisition the record that was due first.",
+        (),
+        LATE_SECONDS,
+        lambda view: [((), view.share_reads.counts.late)],
     ),
 )
 

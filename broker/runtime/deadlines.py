@@ -14,6 +14,8 @@ from broker.runtime.callbacks import failed
 from storage.env import Clock
 
 MIN_WAIT_SECONDS = 0.001
+ROUNDING_SECONDS = 1e-6
+"""Sums of seconds are that exact."""
 
 
 class GroupTime:
@@ -77,7 +79,7 @@ class Deadlines:
 
     def expire(self) -> None:
         """Runs what is due."""
-        now = self._time.now()
+        now = self._time.now() + ROUNDING_SECONDS
         while self._heap and self._heap[0][0] <= now:
             queued_at, _, deadline = heapq.heappop(self._heap)
             if deadline.queued_at != queued_at:  # it was set to an earlier time since

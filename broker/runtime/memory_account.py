@@ -38,7 +38,7 @@ class MemoryClass(StrEnum):
     LANES = "lanes"
     """Batches that wait for a thread, and what is unpacked there."""
     GROUPS = "groups"
-    """Metadata and assignments of group members."""
+    """Metadata and assignments of group members; records of share groups that wait for a time."""
     OFFSETS = "offsets"
     """Committed offsets and their metadata."""
     PRODUCERS = "producers"

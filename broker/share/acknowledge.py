@@ -112,6 +112,8 @@ class Acknowledgement:
         first, last = waiting[-1].first, waiting[0].last
         for batch in self._window.between(first, last):
             self._edits.append((batch, self._new_runs(batch, waiting)))
+        if waiting:
+            raise _not_in_flight(waiting[-1])
         write = self.write
         write.batches = [
             StateBatch(run.first, run.last, run.state, run.deliveries)
@@ -141,6 +143,8 @@ class Acknowledgement:
         for run in batch.runs:
             if not waiting or waiting[-1].first > run.last:
                 runs.append(run)
+            elif waiting[-1].first < run.first:
+                raise _not_in_flight(waiting[-1])
             else:
                 self._check(run)
                 self._split(run, waiting, runs)
@@ -198,6 +202,11 @@ class Acknowledgement:
 def _from(segment: AcknowledgedPart, start: int) -> AcknowledgedPart:
     """The part that is not finished yet; what is below the window's start is done with."""
     return segment if segment.first >= start else segment._replace(first=start)
+
+
+def _not_in_flight(segment: AcknowledgedPart) -> KafkaError:
+    """The error for offsets that wait for their time."""
+    return _not_held(f"offset {segment.first} was not delivered")
 
 
 def _invalid(what: str) -> KafkaError:

@@ -58,6 +58,17 @@ class Acquisition:
         self._ask = ask
         self._lock = lock
         self._taken = 0
+        self._is_alone = False
+        """True when nothing more may come along."""
+
+    def run_parts(self, parts: Sequence[Range], ask: Ask, rules: ShareRules) -> None:
+        """Takes what is free in some parts of the window, and nothing new."""
+        end = self._window.end
+        for first, last in parts:
+            if self._taken >= ask.max_records or self._is_alone:
+                return
+            begin, most = max(first, self._window.start), ask.max_records
+            self.run(begin, min(last, end), most, rules.delivery_count_limit)
 
     def run(self, first: int, last: int, most: int, limit: int) -> None:
         """Takes at most `most` offsets of a range, as far as they are free or new."""
@@ -71,6 +82,7 @@ class Acquisition:
             elif _is_fresh(batch):
                 index = self._take_fresh(index, first, last, most)
             elif self._take_known(batch, (first, last), most, limit):
+                self._is_alone = True
                 return
             else:
                 index += 1
@@ -169,7 +181,7 @@ class Acquisition:
         if last < end:
             batch.last = end
             batch.runs.append(Run(last + 1, end, AVAILABLE, 0))
-            self._window.free_from(last + 1)
+            self._window.became_free(last + 1, end)
         return batch
 
     def _end_of_batch(self, offset: int) -> int:

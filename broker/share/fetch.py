@@ -139,11 +139,15 @@ class ShareFetcher:
             if not bounds or ask.max_records <= 0:
                 continue
             records, served = reading.records, reading.served
+            delayed = records.delayed
+            late_ms = None if delayed is None else delayed.late_ms
             got = records.acquire(self._session.member, reading.fetched(bounds), ask)
             has_moved = has_moved or records.next_fetch() != reading.at
             if got:
                 taken = sum(each.last - each.first + 1 for each in got)
                 self._parts.counts.delivered += taken
+                if late_ms is not None:
+                    self._parts.counts.was_late(late_ms)
                 ask = ask._replace(max_records=ask.max_records - taken)
                 piece, topic = reading.cut(bounds, got), served.partition.topic
                 answers.append(SharedAnswer(place_of(served), None, topic, piece, tuple(got)))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from broker.fetching.damage import DamageMet
-from broker.partitions.partition import last_fetchable
+from broker.partitions.partition import Partition, last_fetchable
 from broker.runtime.wire_error import wire_error
 from broker.share.acquire import Acquired
 from broker.share.partition import SharePartition
@@ -92,14 +92,32 @@ class FetchLook:
             self.refused.append(SharedAnswer(place, error))
             return None
         self.watched.append(served)
-        at = None if records is None else records.next_fetch()
-        if records is None or at is None:
+        if records is None or not self._is_taken_in(served, records, partition):
             return None
-        self.watched.append(partition)
+        at = records.next_fetch()
+        if at is None:
+            return None
+        if records.delayed is None:
+            self.watched.append(partition)
         committed = served.settings.share_isolation_level == READ_COMMITTED
         if at >= last_fetchable(partition.log.snapshot, committed=committed):
             return None
         return _Candidate(served, records, at, committed)
+
+    def _is_taken_in(
+        self, served: ServedPartition, records: SharePartition, partition: Partition
+    ) -> bool:
+        """Has a group with a delay take in what the log has more; False when that is refused."""
+        if records.delayed is None:
+            return True
+        try:
+            served.take_in()
+        except (KafkaError, StorageError) as fault:
+            self.refuse(served, records.delayed.cursor, wire_error(fault))
+            return False
+        if records.delayed.next_intake(records.rules) is not None:
+            self.watched.append(partition)
+        return True
 
     def _read(
         self,

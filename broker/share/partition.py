@@ -23,6 +23,7 @@ from broker.share.states import (
     released,
 )
 from broker.share.waits.backoff import Backoff
+from broker.share.waits.delayed import DelayedRecords
 from broker.share.window import Change, InFlightBatch, InFlightWindow, archived
 
 
@@ -35,6 +36,10 @@ class SharePartition:
         self.rules = rules
         self._timer = timer
         self._waits: set[RetryWait] = set()
+        self.delayed: DelayedRecords | None = None
+        """Records by the time at which they are due; None in a group without delay."""
+        self.lost = 0
+        """Number of offsets that the log lost while they waited for their time."""
 
     @property
     def start(self) -> int:
@@ -47,8 +52,12 @@ class SharePartition:
         return bool(self._waits)
 
     def next_fetch(self) -> int | None:
-        """The offset to read from for the next acquisition; None when no more may be acquired."""
+        """The offset to read from for the next acquisition; None when no more may be acquired, or
+        nothing is due.
+        """
         window = self.window
+        if self.delayed is not None:
+            return self.delayed.next_free()
         offset = window.next_fetch()
         if offset <= window.end or window.in_flight < self.rules.max_record_locks:
             return offset
@@ -62,7 +71,9 @@ class SharePartition:
         lock = AcquisitionLock(member, window.end, window.start)
         acquisition = Acquisition(window, fetched, ask, lock)
         first = max(fetched.batches[0][0], window.start)
-        if most > 0 and first <= last:
+        if self.delayed is not None:
+            acquisition.run_parts(self.delayed.spans(fetched.batches), ask, self.rules)
+        elif most > 0 and first <= last:
             acquisition.run(first, last, most, self.rules.delivery_count_limit)
         acquisition.withdraw(fetched.aborted)
         window.advance()
@@ -136,7 +147,9 @@ class SharePartition:
                 self._timer.stop(lock)
         for batch in write.batches:
             if batch.state == AVAILABLE:
-                self.window.free_from(batch.first)
+                self.window.became_free(batch.first, batch.last)
+            elif self.delayed is not None:
+                self.window.join_finished(batch.first, batch.last)
         self.window.advance()
 
     def failed(self, write: StateWrite) -> None:
@@ -167,6 +180,8 @@ class SharePartition:
         """
         if offset <= self.start:
             return False
+        if self.delayed is not None:
+            self.lost += self.delayed.log_starts_at(offset)
         self.window.cut(offset)
         self.window.advance()
         return True
@@ -180,18 +195,41 @@ class SharePartition:
 
     def restore(self, batches: Iterable[StateBatch]) -> None:
         """Takes in the stored states from the start on, in order and apart from each other. What
-        is between them was never finished, and is as new. ValueError when they overlap.
+        is between them was never finished, and is as new: with a delay it is taken in again from
+        the log. ValueError when they overlap.
         """
         window = self.window
         at = window.start
         for each in batches:
             if each.first < at or each.last < each.first:
                 raise ValueError(f"stored states {each.first}-{each.last} after offset {at - 1}")
-            if at < each.first:
-                window.append(_one_run(StateBatch(at, each.first - 1, AVAILABLE, 0)))
             window.append(_one_run(each))
+            if each.state == AVAILABLE:
+                window.became_free(each.first, each.last)
             at = each.last + 1
+        if self.delayed is None:
+            self._fill()
         window.advance()
+
+    def delay(self, now_ms: int) -> None:
+        """From now on records come at their time: what is not finished is taken in once more, from
+        the start on, but for what members have had.
+        """
+        self.delayed = DelayedRecords(self.window, now_ms)
+        self.window.forget_new()
+
+    def no_delay(self) -> None:
+        """From now on records come at once; those that wait are as new."""
+        self.delayed = None
+        self._fill()
+
+    def _fill(self) -> None:
+        """Takes in as new what is between the states."""
+        window = self.window
+        window.freed = None
+        for first, last in list(window.holes(window.start, window.end)):
+            window.insert(_one_run(StateBatch(first, last, AVAILABLE, 0)))
+        window.became_free(window.start, window.end)
 
     def _leave_out_what_is_gone(self, fetched: Fetched) -> None:
         """Finishes records that compaction took: the log has nothing from the offset read to
@@ -200,7 +238,7 @@ class SharePartition:
         window, first = self.window, fetched.batches[0][0]
         if fetched.at < first:
             window.change(fetched.at, first - 1, lambda run: archived(run) if run.is_free else run)
-        if fetched.at <= window.next_new < first:
+        if self.delayed is None and fetched.at <= window.next_new < first:
             if window.in_flight:
                 gone = StateBatch(window.next_new, first - 1, ARCHIVED, 0)
                 window.append(_one_run(gone))

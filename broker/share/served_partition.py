@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from broker.fetching.damage import DamageMet
 from broker.partitions.partition import Partition
 from broker.runtime.deadlines import Deadline, Deadlines
 from broker.runtime.deferred import Deferred
@@ -22,13 +23,17 @@ from broker.share.state.coordinator import ShareChange, ShareCoordinator
 from broker.share.state.key import ShareKey
 from broker.share.state.remembered import UNKNOWN, SharePartitionState
 from broker.share.states import AcquisitionLock, RetryWait, ShareRules, StateWrite
-from config.resources.group import GroupConfig
+from broker.share.waits.due_times import DelayTerms, DueTimes
+from broker.share.waits.intake import IntakeParts, ShareIntake
+from config.resources.group import READ_COMMITTED, GroupConfig
 from config.store import ConfigStore
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Clock
 
 RETRY_MS = 100
 """Until the state is asked for again while the share coordinator is still loading."""
+STILL_MS = 50
+"""Until the time is asked for again by a clock that stands still; other waits go on then."""
 _CODES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -50,6 +55,11 @@ class ShareParts(NamedTuple):
     wake: Callable[[object], None]
     """Wakes the fetches that wait for a share partition."""
     counts: ShareCounts
+    damage: DamageMet
+    trusted_ms: Callable[[], int]
+    """Wall time by which records are due."""
+    may_grow: Callable[[], bool]
+    """False while the memory for records that wait is full."""
 
 
 class ServedPartition:
@@ -65,6 +75,15 @@ class ServedPartition:
         """Called once nothing waits any more; set while nobody reads here."""
         self._parts = parts
         self._records: SharePartition | None = None
+        self._read_settings: GroupConfig | None = None
+        self._terms = DelayTerms()
+        self._intake = ShareIntake(
+            partition, IntakeParts(parts.trusted_ms, parts.damage, parts.may_grow), self._took
+        )
+        self._due = Deadline()
+        self._due.callback = self.time_came
+        self._looked_ms = 0
+        self._waiting = 0
         self._locks = Locks(parts.deadlines, self._lock_ms, self._lock_ended, self._wait_over)
         self._retry = Deadline()
         self._retry.callback = self.load
@@ -83,10 +102,24 @@ class ServedPartition:
             raise self.error
         records = self._records
         if records is not None:
-            settings = self.settings
-            records.rules = _rules(settings)
+            if self.settings is not self._read_settings:
+                self._follow(records)
+            lost = records.lost
             records.log_starts_at(self.partition.log.snapshot.log_start_offset)
+            self._parts.counts.lost_waiting += records.lost - lost
+            if records.delayed is not None:
+                records.delayed.come_due(self._parts.trusted_ms(), records.rules)
         return records
+
+    def take_in(self) -> None:
+        """Takes in what the log has more, in a group with a delay. KafkaError, StorageError."""
+        records = self._records
+        if records is not None and records.delayed is not None:
+            committed = self.settings.share_isolation_level == READ_COMMITTED
+            try:
+                self._intake.run(records, self._terms, committed=committed)
+            finally:
+                self._arm(records)
 
     @property
     def is_current(self) -> bool:
@@ -130,6 +163,9 @@ class ServedPartition:
     def leave(self) -> None:
         """Nobody reads here any more."""
         self._retry.cancel()
+        self._due.cancel()
+        self._intake.leave()
+        self._count_waiting(0)
 
     def _lock_ms(self) -> int:
         return self.settings.share_record_lock_duration_ms
@@ -147,6 +183,63 @@ class ServedPartition:
         self._parts.wake(self)
         if self.when_idle is not None and not self.is_waiting:
             self.when_idle(self)
+
+    # --- what comes at its time ---
+
+    def _count_waiting(self, waiting: int) -> None:
+        self._parts.counts.waiting += waiting - self._waiting
+        self._waiting = waiting
+
+    def _follow(self, records: SharePartition) -> None:
+        """Follows the settings of the group, which have changed."""
+        settings = self._read_settings = self.settings
+        records.rules = _rules(settings)
+        terms = DelayTerms(
+            settings.horolog_share_delay,
+            settings.horolog_share_delay_ms,
+            settings.horolog_share_delay_max_ms,
+        )
+        if terms.is_on and terms != self._terms:
+            records.delay(self._parts.trusted_ms())
+        elif records.delayed is not None and not terms.is_on:
+            records.no_delay()
+            self._arm(records)
+        self._terms = terms
+
+    def _took(self, found: DueTimes | None) -> None:
+        """A piece of the log was taken in; None: that is all for now."""
+        records, counts = self._records, self._parts.counts
+        if records is None:
+            return
+        if found is not None:
+            counts.delays_bounded += found.bounded
+            counts.delays_unusable += found.unusable
+        if found is None or records.next_fetch() is not None:
+            self._parts.wake(self)
+        self._arm(records)
+
+    def time_came(self) -> None:
+        """Something may be due, or the clock was set: fetches that wait are woken if it is so."""
+        records = self._records
+        if records is None or records.delayed is None:
+            return
+        now_ms = self._parts.trusted_ms()
+        records.delayed.come_due(now_ms, records.rules)
+        if records.next_fetch() is not None:
+            self._parts.wake(self)
+        self._arm(records)
+        self._looked_ms = now_ms
+
+    def _arm(self, records: SharePartition) -> None:
+        delayed = records.delayed
+        self._count_waiting(0 if delayed is None else delayed.waiting)
+        next_ms = None if delayed is None else delayed.next_ms(records.rules)
+        if next_ms is None:
+            self._due.cancel()
+            return
+        now_ms = self._parts.trusted_ms()
+        least_ms = STILL_MS if now_ms == self._looked_ms else 1
+        self._parts.deadlines.set(self._due, max(next_ms - now_ms, least_ms))
 
     # --- what is stored ---
 
@@ -254,7 +347,10 @@ class ServedPartition:
         self._write(records.starts()).listen(stored)
 
     def _made(self, start: int) -> SharePartition:
-        return SharePartition(start, self._locks, ShareRules())
+        records = SharePartition(start, self._locks, ShareRules())
+        self._terms = DelayTerms()
+        self._follow(records)
+        return records
 
     def _ready(self, records: SharePartition) -> None:
         self._records = records
@@ -276,6 +372,7 @@ def _rules(settings: GroupConfig) -> ShareRules:
         settings.share_partition_max_record_locks,
         settings.horolog_share_retry_backoff_ms,
         settings.horolog_share_retry_backoff_max_ms,
+        settings.horolog_share_delay_max_pending,
     )
 
 

@@ -56,8 +56,12 @@ class ServedPartitions:
     @property
     def in_flight(self) -> int:
         """Records from the first unfinished one of each to the last that was given out."""
+        return sum(each.in_flight for each in self.all())
+
+    def all(self) -> list[ServedPartition]:
+        """Every one of them; from any thread."""
         groups = list(self._by_group.values())
-        return sum(each.in_flight for group in groups for each in list(group.values()))
+        return [each for group in groups for each in list(group.values())]
 
     def of_group(self, group: str) -> list[ServedPartition]:
         """Share partitions of a group."""

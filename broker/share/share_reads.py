@@ -9,6 +9,7 @@ from broker.partitions.fetch_waiters import FetchWaiters
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import gather
+from broker.runtime.memory_account import MemoryAccount, MemoryClass
 from broker.share.acknowledging import Acknowledging
 from broker.share.fetch import FetchTerms, ShareFetcher, ShareFetchParts
 from broker.share.served_partition import ShareParts
@@ -19,6 +20,11 @@ from broker.share.state.coordinator import ShareCoordinator
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
 from storage.env import Clock
+
+WAITING_BYTES = 24
+"""Memory for a record that waits for its time."""
+SET_MS = 2
+"""Difference of two clocks in a second by which one of them was set."""
 
 
 class ShareServices(NamedTuple):
@@ -31,6 +37,8 @@ class ShareServices(NamedTuple):
     deadlines: Deadlines
     waiters: FetchWaiters
     damage: DamageMet
+    trusted_ms: Callable[[], int]
+    memory: MemoryAccount
 
 
 class ShareReads:
@@ -39,6 +47,8 @@ class ShareReads:
     def __init__(self, services: ShareServices) -> None:
         """Nobody reads."""
         config, waiters = services.config, services.waiters
+        self._services = services
+        self._ahead_ms = 0.0
         self.sessions = ShareSessions(lambda: config.broker_config.group_share_max_share_sessions)
         self.counts = ShareCounts()
         self.partitions = ServedPartitions(
@@ -49,8 +59,13 @@ class ShareReads:
                 services.deadlines,
                 waiters.wake_all,
                 self.counts,
+                services.damage,
+                services.trusted_ms,
+                self._may_grow,
             )
         )
+        self._memory = services.memory
+        services.memory.watch(MemoryClass.GROUPS, lambda: self.counts.waiting * WAITING_BYTES)
         self.acknowledging = Acknowledging(services.topics, self.partitions)
         self._waiters = waiters
         self._fetches = ShareFetchParts(
@@ -62,6 +77,18 @@ class ShareReads:
     ) -> ShareFetcher:
         """A fetch of a session, to begin."""
         return ShareFetcher(self._fetches, session, terms, may_read)
+
+    def follow_clock(self) -> None:
+        """Looks for what is due by a clock that was set, or that is trusted again."""
+        clock = self._services.clock
+        ahead_ms = self._services.trusted_ms() - clock.monotonic() * 1000
+        if abs(ahead_ms - self._ahead_ms) > SET_MS:
+            self._ahead_ms = ahead_ms
+            for served in self.partitions.all():
+                served.time_came()
+
+    def _may_grow(self) -> bool:
+        return self._memory.has_room(MemoryClass.GROUPS, WAITING_BYTES)
 
     def after_ms(self, wait_ms: int) -> Deferred[None]:
         """Settled after so long: for a client that would ask again at once."""

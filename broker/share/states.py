@@ -126,6 +126,7 @@ class ShareRules(NamedTuple):
     max_record_locks: int = 2000
     retry_backoff_ms: int = 0
     retry_backoff_max_ms: int = 60_000
+    max_pending: int = 1_000_000
 
 
 def released(run: Run, limit: int) -> int:

@@ -1,8 +1,9 @@
 """The window of a share partition: its unfinished records, and the finished ones between them.
 
 Batches as they were acquired (suspects and ranges depend on them, as in Kafka), inside them runs of
-equal offsets, no object per record. From `start` (SPSO) to `end` (SPEO) every offset has a state.
-Below `start` are only records that a member holds although the log has lost them.
+equal offsets, no object per record. From `start` (SPSO) to `end` (SPEO) every offset has a state,
+but in a group with a delay those that wait for their time. Below `start` are only records that a
+member holds although the log has lost them.
 """
 
 from bisect import bisect_right
@@ -42,6 +43,10 @@ class InFlightWindow:
         self.batches: list[InFlightBatch] = []
         self.finished = 0
         """Number of offsets from `start` on whose state is final, or will be after a write."""
+        self.known = 0
+        """Number of offsets from `start` on that have a state here; all of them without a delay."""
+        self.freed: list[tuple[int, int]] | None = None
+        """Ranges that became free, both ends included; None for who asks `next_fetch`."""
         self._firsts: list[int] = []
         self._free_from = start
         """No offset below is free."""
@@ -63,8 +68,8 @@ class InFlightWindow:
 
     @property
     def in_flight(self) -> int:
-        """Number of offsets from start to end, finished ones included."""
-        return self.next_new - self.start
+        """Number of offsets from start to end that have a state, finished ones included."""
+        return self.known
 
     def index_of(self, offset: int) -> int:
         """The place of the last batch that begins at the offset or before, at least 0."""
@@ -80,9 +85,29 @@ class InFlightWindow:
         self._free_from = self.next_new
         return self._free_from
 
-    def free_from(self, offset: int) -> None:
-        """Remembers that this offset became free."""
-        self._free_from = max(min(self._free_from, offset), self.start)
+    def first_free(self, first: int, last: int) -> int | None:
+        """The first free offset of a range."""
+        for batch in self.between(first, last):
+            for run in batch.runs:
+                if run.is_free and run.last >= first:
+                    return max(run.first, first) if run.first <= last else None
+        return None
+
+    def became_free(self, first: int, last: int) -> None:
+        """Remembers that offsets may be free now."""
+        self._free_from = max(min(self._free_from, first), self.start)
+        if self.freed is not None:
+            self.freed.append((first, last))
+
+    def holes(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The parts of a range that have no state here, both ends included."""
+        at = first
+        for batch in self.between(first, last):
+            if at < batch.first:
+                yield at, batch.first - 1
+            at = max(at, batch.last + 1)
+        if at <= last:
+            yield at, last
 
     def between(self, first: int, last: int) -> Iterator[InFlightBatch]:
         """Batches that have offsets of the range."""
@@ -104,6 +129,40 @@ class InFlightWindow:
         """Takes a batch in behind all others."""
         self.batches.append(batch)
         self._firsts.append(batch.first)
+        self._count(batch)
+
+    def insert(self, batch: InFlightBatch) -> None:
+        """Takes a batch in whose offsets have no state here."""
+        index = bisect_right(self._firsts, batch.first)
+        self.batches.insert(index, batch)
+        self._firsts.insert(index, batch.first)
+        self._count(batch)
+
+    def forget_new(self) -> None:
+        """Leaves out what nobody ever acquired; says of what else is free that it became so."""
+        kept = [part for batch in self.batches for part in _without_new(batch)]
+        self.put(0, len(self.batches), kept)
+        self.cut(self.start)
+        for run in (run for batch in kept for run in batch.runs):
+            if run.is_free:
+                self.became_free(run.first, run.last)
+
+    def join_finished(self, first: int, last: int) -> None:
+        """Makes one batch of neighbours that are finished in one way: each hole beside one that was
+        due leaves a batch by itself.
+        """
+        index = self.index_of(first - 1)
+        while index + 1 < len(self.batches) and self.batches[index].first <= last:
+            one, two = self.batches[index].runs, self.batches[index + 1].runs
+            together = merged([one[0], two[0]]) if len(one) == len(two) == 1 else ()
+            if len(together) == 1 and together[0].is_finished:
+                batch = InFlightBatch(self.batches[index].first, together[0].last, [*together])
+                self.put(index, 2, [batch])
+            else:
+                index += 1
+
+    def _count(self, batch: InFlightBatch) -> None:
+        self.known += self._counted(batch.runs[0].first, batch.last)
         self.finished += sum(
             self._counted(run.first, run.last) for run in batch.runs if run.state >= ACKNOWLEDGED
         )
@@ -136,24 +195,21 @@ class InFlightWindow:
         for run in (run for batch in self.batches for run in batch.runs):
             if run.last < start:
                 continue
-            if not run.is_finished:
+            if run.first > start or not run.is_finished:
                 break
             passed += run.last - max(run.first, start) + 1
             start = run.last + 1
         self.finished -= passed
+        self.known -= passed
         self.start = start
         self._drop()
 
     def cut(self, start: int) -> None:
         """Moves `start` to where the log begins now: what nobody holds below is dropped."""
         self.start = start
-        self.finished = 0
-        self.finished = sum(
-            self._counted(run.first, run.last)
-            for batch in self.batches
-            for run in batch.runs
-            if run.state >= ACKNOWLEDGED
-        )
+        self.finished = self.known = 0
+        for batch in self.batches:
+            self._count(batch)
         self._drop()
 
     def _drop(self) -> None:
@@ -173,11 +229,25 @@ class InFlightWindow:
             counted = self._counted(new.first, new.last)
             self.finished += counted if is_final else -counted
         if new.state == AVAILABLE:
-            self.free_from(new.first)
+            self.became_free(new.first, new.last)
 
     def _counted(self, first: int, last: int) -> int:
         """Number of offsets of a range from `start` on."""
         return max(last - max(first, self.start) + 1, 0)
+
+
+def _without_new(batch: InFlightBatch) -> list[InFlightBatch]:
+    """The parts of a batch between runs that nobody ever acquired."""
+    is_new = [run.is_free and not run.deliveries for run in batch.runs]
+    if not any(is_new):
+        return [batch]
+    parts: list[list[Run]] = [[]]
+    for run, leaves_out in zip(batch.runs, is_new, strict=True):
+        if leaves_out:
+            parts.append([])
+        else:
+            parts[-1].append(run)
+    return [InFlightBatch(runs[0].first, runs[-1].last, runs) for runs in parts if runs]
 
 
 def _is_held(run: Run) -> bool:

@@ -31,6 +31,9 @@ SHARE_BOUNDED = (
 """Ends of the names of settings of share groups that have bounds on the broker."""
 OFFSET_RESET = "share.auto.offset.reset"
 READ_COMMITTED = "read_committed"
+NO_DELAY, DELAY_BY_RECORD_TIME, DELAY_BY_HEADER = "none", "record-time", "header"
+DELAY_MS, DELAY_MAX_MS = "horolog.share.delay.ms", "horolog.share.delay.max.ms"
+DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,38 @@ class GroupConfig:
         broker=None,
         doc="Longest time between two deliveries of a record that the back-off may come to.",
     )
+    horolog_share_delay: str = group_key(
+        "horolog.share.delay",
+        Choice((NO_DELAY, DELAY_BY_RECORD_TIME, DELAY_BY_HEADER)),
+        NO_DELAY,
+        broker=None,
+        doc="What says when a record is due, before which no member gets it: its time "
+        "(record-time), or the header horolog-deliver-at with ms since 1970, as decimal digits or "
+        "as a big-endian number of eight bytes (header).",
+    )
+    horolog_share_delay_ms: int = group_key(
+        DELAY_MS,
+        millis(0, 365 * DAY_MS),
+        0,
+        broker=None,
+        doc="Time from the arrival of a record before which no member gets it.",
+    )
+    horolog_share_delay_max_ms: int = group_key(
+        DELAY_MAX_MS,
+        millis(1, 365 * DAY_MS),
+        7 * DAY_MS,
+        broker=None,
+        doc="Longest time for which a record waits after its arrival, whatever its time or header "
+        "says.",
+    )
+    horolog_share_delay_max_pending: int = group_key(
+        "horolog.share.delay.max.pending",
+        count(1, 10_000_000),
+        1_000_000,
+        broker=None,
+        doc="Records of one partition that wait for their time. Those behind them are taken in "
+        "later, and may then be late.",
+    )
 
 
 BOUNDS: Mapping[str, tuple[str, str]] = {
@@ -174,6 +209,8 @@ def check_group(settings: Mapping[str, Setting], config: GroupConfig, broker: Br
     for less, more in LESS_THAN.items():
         if (less in settings or more in settings) and _READS[less](config) >= _READS[more](config):
             raise ConfigError(more, f"{more} must be greater than {less}")
+    if config.horolog_share_delay_ms > config.horolog_share_delay_max_ms:
+        raise ConfigError(DELAY_MS, f"{DELAY_MS} must be less than or equal to {DELAY_MAX_MS}")
 
 
 def clamped(settings: Mapping[str, Setting], broker: BrokerConfig) -> dict[str, Setting]:

@@ -4,16 +4,22 @@ from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
-from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, CorruptBatch
+from protocol.records.batch import (
+    CONTROL,
+    HEADER_BYTES,
+    LENGTH_ENDS,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    CorruptBatch,
+)
 from storage.env import Buffer
 
 FIRST_READ_BYTES = 4096
 NEXT_READ_BYTES = 64 * 1024
 MAGIC = 2
-TRANSACTIONAL, CONTROL = 0x10, 0x20
 
-# base offset, length, magic, attributes, last offset delta, producer id
-_HEAD = Struct(">qi4xb4xhi16xq")
+# base offset, length, magic, attributes, last offset delta, maximum timestamp, producer id
+_HEAD = Struct(">qi4xb4xhi8xqq")
 
 ReadAt = Callable[[int, int], Buffer]
 """Bytes at a position of the range: fewer than the size only at its end."""
@@ -28,6 +34,17 @@ class BatchBounds(NamedTuple):
     end_position: int
     producer_id: int
     attributes: int
+    max_timestamp: int
+
+    @property
+    def is_control(self) -> bool:
+        """True when the records are the broker's markers."""
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def is_stamped(self) -> bool:
+        """True when the maximum timestamp is the time of every record."""
+        return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def has_data_of_transaction(self) -> bool:
@@ -62,8 +79,9 @@ def batch_bounds(read_at: ReadAt, size_bytes: int, last_offset: int) -> list[Bat
 
 
 def _bounds(chunk: Buffer, at: int, position: int) -> BatchBounds:
-    base, length, magic, attributes, delta, producer_id = _HEAD.unpack_from(chunk, at)
+    base, length, magic, attributes, delta, largest, producer_id = _HEAD.unpack_from(chunk, at)
     size = length + LENGTH_ENDS
     if magic != MAGIC or size < HEADER_BYTES or base < 0 or delta < 0:
         raise CorruptBatch("the header of a batch is wrong", position)
-    return BatchBounds(base, base + delta, position, position + size, producer_id, attributes)
+    place = position, position + size
+    return BatchBounds(base, base + delta, *place, producer_id, attributes, largest)

@@ -9,6 +9,7 @@ from storage.files.file_slice import FetchData
 from storage.files.layout import LOG
 from storage.files.partition_files import PartitionFiles
 from storage.index.txn_index import AbortedTxn
+from storage.search.arrivals import ArrivalSpan, arrivals_between
 from storage.search.file_times import offsets_before
 from storage.search.search_clock import CLOCKS, SearchClock
 from storage.search.segment_access import SegmentAccess
@@ -134,6 +135,12 @@ class LogSearch:
     def times_at(self, offset: int) -> OffsetTimes | None:
         """Both times of the first record at or after `offset`; None when there is none."""
         return self.on_snapshot(lambda snapshot: times_at(snapshot, self.look(), offset))
+
+    def arrivals_between(self, first: int, end: int, *, may_wait: bool = True) -> list[ArrivalSpan]:
+        """Arrivals of the offsets from `first` to below `end`, zone by zone."""
+        return self.on_snapshot(
+            lambda snapshot: arrivals_between(snapshot, self.look(may_wait=may_wait), first, end)
+        )
 
     def lag_at(self, offset: int, *, below: int | None = None, may_wait: bool = True) -> TimeLag:
         """Lag of a reader whose next offset is `offset`: a group's committed one."""

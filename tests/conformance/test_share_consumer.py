@@ -3,6 +3,7 @@
 Locks last two seconds on both sides.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -56,9 +57,17 @@ HEARD_HERE = {
         "got 0x1 1x1 2x1 3x1 4x1 5x1", "commit ok", "got 0x2 1x2 2x2 3x2 4x2 5x2", "commit ok",
         "got 0x3 1x3 2x3 3x3 4x3 5x3", "commit ok", "closed",
     ],
+    "time": ["got 0x1 2x1 4x1", "commit ok", "got 1x1 3x1 5x1", "commit ok", "closed"],
+    "header": ["got 0x1 2x1 4x1", "commit ok", "got 1x1 3x1 5x1", "commit ok", "closed"],
 }  # fmt: skip
 """With settings that Kafka does not have."""
-SETTINGS = {"backoff": ("horolog.share.retry.backoff.ms=500",)}
+SETTINGS = {
+    "backoff": ("horolog.share.retry.backoff.ms=500",),
+    "time": ("horolog.share.delay=record-time",),
+    "header": ("horolog.share.delay=header",),
+}
+LATER_MS = 15_000
+"""Until every other record is due: a reader that begins to read takes less."""
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +109,15 @@ def heard(way: str, bootstrap: str, program: JavaProgram, log: Path) -> list[str
     """The lines of a reader of six records."""
     create_topic(AdminClient({"bootstrap.servers": bootstrap}), way, 1)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 100})
+    now = int(time.time() * 1000)
     for number in range(6):
-        producer.produce(way, str(number))
+        due = now + LATER_MS * (number % 2)
+        producer.produce(
+            way,
+            str(number),
+            timestamp=due if way == "time" else now,
+            headers={"horolog-deliver-at": str(due)} if way == "header" else {},
+        )
     producer.flush()
     settings = SETTINGS.get(way, ())
     process = program.start(bootstrap, way, f"{way}-group", way, *settings, log=log)

@@ -8,9 +8,9 @@ import pytest
 from broker.share import partition, window
 from broker.share.acknowledge import Acknowledgement
 from broker.share.states import ARCHIVED, AVAILABLE, Run
-from broker.share.waits import backoff
+from broker.share.waits import backoff, delayed, wheel
 from broker.share.window import InFlightWindow
-from tests.support.histories.share_history import play
+from tests.support.histories.share_play import play
 
 HISTORIES = 150
 MOST_HISTORIES = 400
@@ -59,10 +59,31 @@ def as_long_each_time(rules: Any, deliveries: int) -> int:
     return least
 
 
+def a_little_early(self: Any, now_ms: int, most: int) -> Any:
+    return REAL_TAKE(self, now_ms + 3, most)
+
+
+def what_is_lost_still_waits(self: Any, offset: int) -> int:
+    waiting = self.waiting
+    lost: int = REAL_STARTS_AT(self, offset)
+    self.waiting = waiting
+    return lost
+
+
+def start_over_holes(self: InFlightWindow) -> None:
+    REAL_ADVANCE(self)
+    runs = [run for batch in self.batches for run in batch.runs if run.first >= self.start]
+    if runs and runs[0].is_finished:
+        self.cut(runs[0].last + 1)
+
+
 def given_up(run: Run, limit: int) -> int:
     return ARCHIVED
 
 
+REAL_TAKE = wheel.DueWheel.take
+REAL_STARTS_AT = delayed.DelayedRecords.log_starts_at
+REAL_ADVANCE = InFlightWindow.advance
 REAL_FAILED = partition.SharePartition.failed
 PLANTED: list[tuple[object, str, object]] = [
     (window, "merged", merged_over_holes),
@@ -72,9 +93,13 @@ PLANTED: list[tuple[object, str, object]] = [
     (Run, "is_free", property(free_before_time)),
     (partition.SharePartition, "wait_over", lambda self, wait: None),
     (backoff, "retry_after_ms", as_long_each_time),
+    (wheel.DueWheel, "take", a_little_early),
+    (delayed.DelayedRecords, "log_starts_at", what_is_lost_still_waits),
+    (InFlightWindow, "advance", start_over_holes),
+    (InFlightWindow, "join_finished", lambda self, first, last: self.put(0, 1, [])),
     (partition, "released", always_free),
     (partition, "released", given_up),
-    (InFlightWindow, "free_from", lambda self, offset: None),
+    (InFlightWindow, "became_free", lambda self, first, last: None),
 ]
 
 

@@ -1,11 +1,11 @@
 """Histories of share partitions against a dictionary of records: none lost, none finished twice.
 
-The history of a seed is `tests.support.histories.share_history`; a seed that finds something is
+The history of a seed is `tests.support.histories.share_play`; a seed that finds something is
 replayed by itself.
 """
 
 from tests.prove import Outcome, Work, spread
-from tests.support.histories.share_history import play
+from tests.support.histories.share_play import play
 
 SLICE_POINTS = 1500
 AT_ONCE = 250

@@ -1,3 +1,4 @@
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -15,6 +16,7 @@ import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** Reads a queue in one of several ways, and says a line for each thing that happens. */
@@ -50,6 +52,7 @@ public class ShareReader {
                 case "late" -> reader.late();
                 case "renew" -> reader.renew();
                 case "backoff" -> reader.backoff();
+                case "time", "header" -> reader.delay();
                 default -> throw new IllegalArgumentException(way);
             }
         }
@@ -145,6 +148,28 @@ public class ShareReader {
                 consumer.acknowledge(each, count < 3 ? AcknowledgeType.RELEASE : AcknowledgeType.ACCEPT);
             }
             released = System.nanoTime();
+            commit();
+        }
+    }
+
+    /** Accepts six, and says which came before its time, or before that of its header. */
+    private void delay() {
+        for (int count = 0; count < 6; ) {
+            List<ConsumerRecord<String, String>> got = next();
+            long now = System.currentTimeMillis();
+            if (got.isEmpty()) {
+                continue;
+            }
+            count += got.size();
+            tell(got);
+            for (ConsumerRecord<String, String> each : got) {
+                Header header = each.headers().lastHeader("horolog-deliver-at");
+                String text = header == null ? null : new String(header.value(), StandardCharsets.UTF_8);
+                if (now < (text == null ? each.timestamp() : Long.parseLong(text))) {
+                    System.out.println("early " + each.offset());
+                }
+                consumer.acknowledge(each, AcknowledgeType.ACCEPT);
+            }
             commit();
         }
     }

@@ -1,7 +1,7 @@
 """Histories of a share partition, each step compared with `share_model`: members fetch, acknowledge
 and go, locks and waits end, writes fail, the log is compacted and cut, the broker dies.
 
-`play(seed)` raises AssertionError with what is wrong; the same seed, the same history.
+`ShareHistory(seed).play()` raises AssertionError with what is wrong.
 """
 
 import random
@@ -43,6 +43,11 @@ class ShareHistory:
         """Offsets whose acceptance was answered."""
         self.disk = Disk()
         self.waiting: list[Waiting] = []
+        self.steps: list[Callable[[], None]] = [
+            *[self.append] * 3, *[self.fetch] * 6, *[self.acknowledge] * 6, *[self.write_ends] * 5,
+            *[self.lock_ends] * 2, self.session_ends, self.log_starts, self.compacts, self.dies,
+            *[self.time_passes] * (3 if self.rules.retry_backoff_ms else 0),
+        ]  # fmt: skip
         self._begin()
 
     def _begin(self) -> None:
@@ -53,13 +58,8 @@ class ShareHistory:
 
     def play(self) -> None:
         """All steps, then everybody accepts what is left."""
-        steps: list[Callable[[], None]] = [
-            *[self.append] * 3, *[self.fetch] * 6, *[self.acknowledge] * 6, *[self.write_ends] * 5,
-            *[self.lock_ends] * 2, self.session_ends, self.log_starts, self.compacts, self.dies,
-            *[self.time_passes] * (3 if self.rules.retry_backoff_ms else 0),
-        ]  # fmt: skip
         for _ in range(STEPS):
-            self._step(self.dice.choice(steps))
+            self._step(self.dice.choice(self.steps))
         self.drain()
 
     def _step(self, step: Callable[[], None]) -> None:
@@ -96,8 +96,7 @@ class ShareHistory:
     def _fetch(self, at: int, member: str, ask: Ask) -> bool:
         """True when the member got something or the partition came on."""
         if at < self.log_start:
-            self.real.log_starts_at(self.log_start)
-            self.model.log_starts_at(self.log_start)
+            self._log_starts()
             return True
         read = [batch for batch in self.log if batch[1] >= at][: self.dice.randint(1, 4)]
         if not read:
@@ -214,9 +213,12 @@ class ShareHistory:
         if self.log and self.dice.random() < 0.5:
             self.log = self.log[self.dice.randint(1, 3) :]
             self.log_start = self.log[0][0] if self.log else self.log_end
-            moved = self.real.log_starts_at(self.log_start)
-            assert moved == (self.log_start > self.model.start)
-            self.model.log_starts_at(self.log_start)
+            self._log_starts()
+
+    def _log_starts(self) -> None:
+        moved = self.real.log_starts_at(self.log_start)
+        assert moved == (self.log_start > self.model.start)
+        self.model.log_starts_at(self.log_start)
 
     def compacts(self) -> None:
         """A whole batch goes; the newest stays."""
@@ -266,8 +268,3 @@ class ShareHistory:
         self.model.taken_back(lock, None, None)
         self.model.advance()
         assert write is None
-
-
-def play(seed: int) -> None:
-    """One history."""
-    ShareHistory(seed).play()

@@ -67,14 +67,18 @@ class Disk:
 class ShareModel:
     """The records of one life of the partition."""
 
-    def __init__(self, disk: Disk, rules: ShareRules) -> None:
+    def __init__(self, disk: Disk, rules: ShareRules, *, is_delayed: bool = False) -> None:
         self.disk, self.rules = disk, rules
         self.limit = rules.delivery_count_limit
         self.now_ms = 0
+        self.is_delayed = is_delayed
+        """Records come at their time: who owns this says which are there."""
         self.start = disk.start
         self.records: dict[int, Record] = {}
         known = [offset for offset in disk.states if offset >= self.start]
         for offset in range(self.start, max(known, default=self.start - 1) + 1):
+            if is_delayed and offset not in disk.states:
+                continue
             deliveries, state = disk.states.get(offset, (0, AVAILABLE))
             self.records[offset] = Record(state, deliveries)
         self.advance()
@@ -95,11 +99,24 @@ class ShareModel:
     def _is_free(self, record: Record) -> bool:
         return record.is_free(self.now_ms)
 
+    def is_free(self, offset: int) -> bool:
+        """True when a member may get it."""
+        return offset >= self.start and self._is_free(self.records[offset])
+
+    def first_free(self) -> int | None:
+        """The first offset that a member may get."""
+        return min(filter(self.is_free, self.records), default=None)
+
     def next_fetch(self) -> int:
-        free = [
-            at for at, record in self.records.items() if self._is_free(record) and at >= self.start
-        ]
-        return min(free, default=max(self.end + 1, self.start))
+        free = self.first_free()
+        return max(self.end + 1, self.start) if free is None else free
+
+    def skipped(self, start: int, there: set[int]) -> None:
+        """The start has passed offsets that the log does not have."""
+        for offset in range(self.start, start):
+            if offset not in self.records:
+                assert offset not in there, f"{offset} is passed over"
+                self.records[offset] = Record(ARCHIVED)
 
     def finished(self) -> int:
         return sum(each.is_final for at, each in self.records.items() if at >= self.start)
@@ -108,6 +125,8 @@ class ShareModel:
         """The log has nothing in a range that begins where was read."""
         for offset in range(max(first, self.start), last + 1):
             record = self.records.get(offset)
+            if record is None and self.is_delayed:
+                continue
             if record is None and offset > self.end:
                 if any(at >= self.start for at in self.records):
                     self.records[offset] = Record(ARCHIVED)
@@ -153,6 +172,7 @@ class ShareModel:
             assert before < part.first <= part.last, "ranges go back"
             before = part.last
             for offset in range(part.first, part.last + 1):
+                assert not self.is_delayed or offset in self.records, f"{offset} was not due"
                 record = self.records.setdefault(offset, Record())
                 assert offset >= self.start, f"{offset} is below the start"
                 assert offset not in aborted, f"{offset} was aborted"
@@ -240,7 +260,7 @@ class ShareModel:
         assert told == mine, f"real {told}, model {mine}"
         real = window.start, window.finished
         assert real == (self.start, self.finished()), f"{real}, {self.start, self.finished()}"
-        assert window.next_fetch() == self.next_fetch()
+        assert self.is_delayed or window.next_fetch() == self.next_fetch()
 
 
 def states_of(window: InFlightWindow) -> dict[int, Run]:

@@ -253,6 +253,7 @@ class World:
             ShareServices(
                 broker.topics, broker.share_states, broker.config, self.clock,
                 broker.groups.deadlines, broker.waiters, broker.damage,
+                broker.clock_watch.trusted_ms, broker.memory,
             )
         )  # fmt: skip
         self.muted: list[tuple[int, float]] = []

@@ -19,6 +19,7 @@ from protocol.records.batch import iter_headers
 from protocol.records.record import read_records
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.worlds.group_world import Promise
+from tests.support.worlds.handler_world import World
 from tests.support.worlds.transaction_world import TransactionWorld
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
@@ -34,10 +35,14 @@ class ShareReadWorld(TransactionWorld):
             fs, seed, **{"share_coordinator_state_topic_num_partitions": "2", **settings}
         )
 
+    def clock_watch(self, broker: SimpleNamespace) -> Any:
+        """Watches the clock of this world, with holds."""
+        return World.clock_watch(self, broker)
+
     async def again(self, fs: SimFileSystem | None = None) -> "ShareReadWorld":
         """A broker on what is left, after kill -9 unless given."""
         made = ShareReadWorld(fs or self.remains(), self.seed + 1, **self.settings)
-        made.clock.step(self.clock.now_ms() - made.clock.now_ms())
+        made.clock.advance(self.clock.now_ms() - made.clock.now_ms())
         await made.loaded()
         return made
 
@@ -59,6 +64,12 @@ class ShareReadWorld(TransactionWorld):
     async def pass_ms(self, ms: int) -> None:
         """Time passes, and what is due by then happens."""
         self.clock.advance(ms)
+        await self.time_moved()
+
+    async def time_moved(self) -> None:
+        """Happenings that a move of the clock makes due take place."""
+        self.broker.clock_watch.look()
+        self.broker.share_reads.follow_clock()
         self.broker.groups.deadlines.expire()
         await self.turn()
 

@@ -60,7 +60,7 @@ class TransactionWorld(World):
 
     def clock_watch(self, broker: SimpleNamespace) -> Any:
         """A clock watch without holds."""
-        return SimpleNamespace(look=lambda: False)
+        return SimpleNamespace(look=lambda: False, trusted_ms=self.clock.now_ms)
 
     def remains(self, power_cut: int | None = None) -> SimFileSystem:
         """State of the disk after kill -9 at this moment, or a power cut (a seed)."""

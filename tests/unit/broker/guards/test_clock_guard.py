@@ -98,3 +98,49 @@ def test_a_hold_says_why_and_for_how_long(world: Watched) -> None:
     assert world.watch.hold is not None
     cause, left_ms = world.watch.hold
     assert (cause.because, cause.ms, left_ms) == ("clock_stepped", DAY, HOLD - 1000)
+
+
+def test_the_trusted_time_is_the_wall_time_until_a_step(world: Watched) -> None:
+    begin = world.clock.now_ms()
+    world.clock.advance(5000)
+    assert world.watch.trusted_ms() == begin + 5000
+    world.clock.step(500)  # less than a step
+    assert world.watch.trusted_ms() == begin + 5000
+    world.watch.look()
+    assert world.watch.trusted_ms() == begin + 5500
+
+
+def test_a_step_ahead_is_trusted_once_the_hold_is_over(world: Watched) -> None:
+    begin = world.clock.now_ms()
+    world.clock.step(8 * DAY)
+    assert world.watch.trusted_ms() == begin, "before anybody looks"
+    world.watch.look()
+    world.clock.advance(HOLD - 1)
+    world.watch.look()
+    assert world.watch.trusted_ms() == begin + HOLD - 1
+    world.clock.advance(1)
+    world.watch.look()
+    assert world.watch.trusted_ms() == begin + 8 * DAY + HOLD
+
+
+def test_a_step_ahead_is_trusted_once_somebody_confirms_it(world: Watched) -> None:
+    begin = world.clock.now_ms()
+    world.clock.step(8 * DAY)
+    world.watch.confirm()
+    assert world.watch.trusted_ms() == begin + 8 * DAY
+
+
+def test_a_clock_that_went_back_is_believed_at_once(world: Watched) -> None:
+    begin = world.clock.now_ms()
+    world.clock.step(-HOUR)
+    assert world.watch.trusted_ms() == begin - HOUR
+
+
+def test_a_start_far_from_the_last_write_trusts_no_later_time(world: Watched) -> None:
+    now = world.clock.now_ms()
+    world.watch.started(now - 2 * DAY)
+    assert world.watch.trusted_ms() == now - 2 * DAY
+    world.clock.advance(1000)
+    assert world.watch.trusted_ms() == now - 2 * DAY + 1000
+    world.watch.confirm()
+    assert world.watch.trusted_ms() == now + 1000

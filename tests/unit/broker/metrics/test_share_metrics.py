@@ -1,6 +1,6 @@
 """Metrics of share groups, after a queue was read."""
 
-from broker.metrics.share import KAFKA_SHARE_METRICS, SHARE_METRICS, ShareView
+from broker.metrics.share import KAFKA_SHARE_METRICS, SHARE_METRICS, SHARE_SPREADS, ShareView
 from tests.support.worlds.share_read_world import (
     ACCEPT,
     LOCK_MS,
@@ -51,3 +51,22 @@ async def test_sessions_that_end_with_their_connection_are_counted() -> None:
     reads.connection_lost(reads.sessions.find("g", "m1").connection_id)
     found = read(world)
     assert (found["sessions"], found["sessions_lost"], found["partitions"]) == (0, 1, 0)
+
+
+async def test_records_that_wait_for_their_time_are_counted() -> None:
+    world = await share_read_world()
+    await world.configure(horolog_share_delay="record-time")
+    now = world.clock.now_ms()
+    await world.produce(b"0", b"1", b"2", at=now, step=1000)
+    reader = world.reader()
+    assert await reader.got() == [(0, 0, 1)]
+    assert read(world)["waiting"] == 2
+    await world.pass_ms(1007)
+    assert await reader.got() == [(1, 1, 1)]
+    await world.pass_ms(993)
+    assert await reader.got() == [(2, 2, 1)]
+    assert read(world)["waiting"] == 0
+    (spread,) = SHARE_SPREADS
+    ((_, counts),) = spread.read(ShareView(world.broker.share_reads))
+    assert dict(zip(spread.bounds, counts, strict=False))[0.001] == 2
+    assert dict(zip(spread.bounds, counts, strict=False))[0.01] == 1
