@@ -86,7 +86,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._counts = ConnectionCounts(settings, probes.monotonic, limits.max_by_open_files)
         self._forgetting = Lock()  # the scrape adds up on a thread
-        self._turned_away = TurnedAway(loop)
+        self._turned_away = TurnedAway(loop, limits.max_by_open_files)
         self._by_number: dict[int, Connection] = {}
         self._numbers = count(1)
 

@@ -7,20 +7,22 @@ they end at once, since each takes an open file.
 import asyncio
 
 MOST_WAITING = 500
+SHARE_OF_FILES = 20  # one of so many files that connections may take
 LONGEST_SECONDS = 10.0
 
 
 class TurnedAway:
     """Transports that are to end. Used on the event loop only."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Nobody waits."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, open_files: int) -> None:
+        """Nobody waits. `open_files`: how many connections may take."""
         self._loop = loop
+        self._most = min(MOST_WAITING, open_files // SHARE_OF_FILES)
         self._waiting: dict[asyncio.Transport, asyncio.Handle] = {}
 
     def add(self, transport: asyncio.Transport, seconds: float = 0.0) -> None:
         """Ends a connection after so long; nothing is read from it meanwhile."""
-        if not seconds or len(self._waiting) >= MOST_WAITING:
+        if not seconds or len(self._waiting) >= self._most:
             transport.abort()
             return
         self._waiting[transport] = self._loop.call_later(

@@ -4,6 +4,8 @@ from typing import Any
 
 from broker.server.turned_away import LONGEST_SECONDS, MOST_WAITING, TurnedAway
 
+MANY_FILES = 1 << 20
+
 
 class Transport:
     def __init__(self) -> None:
@@ -52,13 +54,13 @@ def turned_away(gate: Any, seconds: float) -> Transport:
 
 def test_who_need_not_wait_ends_at_once() -> None:
     loop: Any = Loop()
-    assert turned_away(TurnedAway(loop), 0).aborted
+    assert turned_away(TurnedAway(loop, MANY_FILES), 0).aborted
     assert not loop.later
 
 
 def test_who_waits_is_not_read_from_and_then_ends() -> None:
     loop: Any = Loop()
-    transport = turned_away(TurnedAway(loop), 0.5)
+    transport = turned_away(TurnedAway(loop, MANY_FILES), 0.5)
     loop.run(loop.soon)
     assert (transport.paused, transport.aborted) == (True, False)
     assert loop.later[0][0] == 0.5
@@ -68,7 +70,7 @@ def test_who_waits_is_not_read_from_and_then_ends() -> None:
 
 def test_who_has_gone_meanwhile_is_left_alone() -> None:
     loop: Any = Loop()
-    transport = turned_away(TurnedAway(loop), 0.5)
+    transport = turned_away(TurnedAway(loop, MANY_FILES), 0.5)
     transport.abort()
     loop.run(loop.soon)
     assert not transport.paused
@@ -76,22 +78,29 @@ def test_who_has_gone_meanwhile_is_left_alone() -> None:
 
 def test_nobody_waits_for_very_long() -> None:
     loop: Any = Loop()
-    turned_away(TurnedAway(loop), 86_400)
+    turned_away(TurnedAway(loop, MANY_FILES), 86_400)
     assert loop.later[0][0] == LONGEST_SECONDS
 
 
 def test_not_very_many_wait() -> None:
     loop: Any = Loop()
-    gate = TurnedAway(loop)
+    gate = TurnedAway(loop, MANY_FILES)
     transports = [turned_away(gate, 1) for _ in range(MOST_WAITING + 3)]
     assert sum(each.aborted for each in transports) == 3
     loop.run(loop.later)
     assert not turned_away(gate, 1).aborted
 
 
+def test_fewer_wait_where_files_are_few() -> None:
+    loop: Any = Loop()
+    gate = TurnedAway(loop, 100)
+    transports = [turned_away(gate, 1) for _ in range(8)]
+    assert sum(each.aborted for each in transports) == 3
+
+
 def test_all_end_when_the_broker_stops() -> None:
     loop: Any = Loop()
-    gate = TurnedAway(loop)
+    gate = TurnedAway(loop, MANY_FILES)
     transports = [turned_away(gate, 1) for _ in range(3)]
     gate.close()
     assert all(each.aborted for each in transports)
