@@ -74,7 +74,6 @@ class _Entrant(NamedTuple):
     key: int
     claim: ProducerClaim
     place: Place
-    partition: Partition
     base_sequence: int
 
 
@@ -104,6 +103,7 @@ def _entrants(request: ProduceRequest, context: Producing, find: Find) -> Iterat
                 continue
             try:
                 partition = find(topic, data, context)
+                partition.check_leads()
             except KafkaError:
                 continue  # the append will say so
             producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
@@ -112,7 +112,7 @@ def _entrants(request: ProduceRequest, context: Producing, find: Find) -> Iterat
                 continue
             claim = ProducerClaim(request.transactional_id or "", producer_id, epoch)
             place = partition.topic, partition.index
-            yield _Entrant(id(data), claim, place, partition, sequence)
+            yield _Entrant(id(data), claim, place, sequence)
 
 
 def _strays(entrants: list[_Entrant], context: Producing) -> Iterator[tuple[_Entrant, KafkaError]]:
@@ -151,7 +151,7 @@ async def _join_and_append(
             if each.place in errors:
                 refused.setdefault(each.key, _as_answered(errors[each.place], context))
     for each in entrants:
-        if each.key not in refused and _is_lost(each):
+        if each.key not in refused and _is_lost(each, context.services.topics):
             refused[each.key] = _MUST_BEGIN_WITH_0
     return append(request, context, refused)
 
@@ -172,12 +172,15 @@ def _places(
     return places
 
 
-def _is_lost(entrant: _Entrant) -> bool:
+def _is_lost(entrant: _Entrant, topics: TopicCatalog) -> bool:
     """True when a batch before it is missing: the partition does not know the producer.
 
-    Judged when the ones before it have been appended, unless they still wait for a lane.
+    Judged when the ones before it have been appended, unless they still wait for a lane; and by
+    what leads now, since a partition may have moved meanwhile.
     """
-    partition = entrant.partition
+    partition = topics.image.partition(*entrant.place)
+    if partition is None or partition.leader_elsewhere is not None:
+        return False  # the append will say so
     is_unknown = partition.log.producers.get(entrant.claim.producer_id) is None
     return is_unknown and entrant.base_sequence != 0 and not partition.writer.is_writing
 

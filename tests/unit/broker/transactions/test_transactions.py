@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.partitions.leadership import Leadership
 from protocol.apis import add_partitions_to_txn, delete_groups, list_offsets, offset_commit
 from protocol.errors import ErrorCode
 from tests.support.worlds.handler_world import BATCH_TIME, ManualCommit
@@ -386,6 +387,15 @@ async def test_by_protocol_2_an_unknown_producer_begins_with_sequence_0(
     assert await one.send(b"a") == 0
 
 
+async def test_a_partition_that_is_led_elsewhere_knows_no_producers(
+    world: TransactionWorld,
+) -> None:
+    """Its client goes on at the leader: an error about sequences would end it."""
+    one = await producer(world, version=2)
+    world.partition().led_by(Leadership(2, 7, is_here=False))
+    assert await one.send(b"a", sequence=3) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 async def test_partitions_that_cannot_join(world: TransactionWorld) -> None:
     one = await producer(world)
     unknown, skipped = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -584,3 +594,17 @@ class SlowWorld(TransactionWorld):
         while not done.done():
             await asyncio.sleep(0)
             self.commit.sync()
+
+
+async def test_a_partition_that_moves_while_a_batch_waits_knows_no_producers() -> None:
+    world = SlowWorld(horolog_durability="by-acks")
+    making = asyncio.ensure_future(world.make_topic())
+    await world.until(making)
+    one = Producer(world, "one", version=2)
+    await world.until(asyncio.ensure_future(one.begin()))
+    sending = asyncio.ensure_future(one.send(b"a", sequence=3))
+    await asyncio.sleep(0.01)
+    assert not sending.done()
+    world.partition().led_by(Leadership(2, 7, is_here=False))
+    await world.until(sending)
+    assert sending.result() == ErrorCode.NOT_LEADER_OR_FOLLOWER
