@@ -121,23 +121,23 @@ def _coordinator(
         return _refusal(key, refused, context)
     if fault is not None:
         return _refusal(key, fault, context)
-    try:
-        node_id, (host, port) = _place(key, key_type, context)
-    except KafkaError as error:
-        return _refusal(key, error, context)
+    node_id, (host, port) = _place(key, key_type, context)
     return Coordinator(key=key, node_id=node_id, host=host, port=port, error_message="")
 
 
 def _place(key: str, key_type: int, context: Context) -> tuple[int, Endpoint]:
-    """The node, and its address. COORDINATOR_NOT_AVAILABLE (15) while nobody leads."""
+    """The node, and its address; this node's while nobody leads, or one of no known address.
+
+    It is asked, says NOT_COORDINATOR, and the client looks again. At COORDINATOR_NOT_AVAILABLE a
+    transactional producer of librdkafka would look three times within a second, and then no more.
+    """
     services = context.services
     elsewhere = _leader_elsewhere(key, key_type, services)
-    if elsewhere is None:
-        return services.node_id, services.endpoints.of(context.peer)
-    address = services.endpoints.others_of(context.peer).get(elsewhere.node_id)
-    if address is None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return elsewhere.node_id, address
+    if elsewhere is not None:
+        address = services.endpoints.others_of(context.peer).get(elsewhere.node_id)
+        if address is not None:
+            return elsewhere.node_id, address
+    return services.node_id, services.endpoints.of(context.peer)
 
 
 def _leader_elsewhere(key: str, key_type: int, services: Services) -> Leadership | None:

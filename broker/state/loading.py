@@ -8,6 +8,7 @@ transactional id that cannot be restored: both are counted and named, and readin
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from broker.partitions.leadership import NOBODY
 from broker.partitions.partition import Partition
 from broker.runtime.event_log import event
 from broker.state.reading import LeftOut
@@ -158,11 +159,11 @@ class StateLoading(Generic[F]):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from None
 
     def _is_moving(self, owner: str) -> bool:
-        """It is about to be led here, or was lately, or by the process before this one perhaps."""
+        """Nobody leads it, or this node is about to, did lately, or its process before perhaps."""
         index, partitions = self._topic.index_of(owner), self._topic.partitions
         leader = partitions[index].leader_elsewhere if partitions else None
         left_at = self._left_at.get(index, self._shared_at)
-        is_coming = leader is not None and leader.node_id == self._node_id
+        is_coming = leader is not None and leader.node_id in {self._node_id, NOBODY}
         return is_coming or self._monotonic() - left_at < MOVES_SECONDS
 
     def gain(self, partition: Partition) -> None:

@@ -9,6 +9,7 @@ transaction and goes back to what was committed, one that is final ends the proc
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
@@ -45,7 +46,7 @@ class Transformer:
     def run(self) -> None:
         """Until it is killed."""
         while True:
-            records = [each for each in self._consumer.consume(50, 0.2) if not each.error()]
+            records = list(_sound(self._consumer.consume(50, 0.2)))
             if records:
                 try:
                     self._transform(records)
@@ -72,8 +73,20 @@ class Transformer:
     def _go_back(self) -> None:
         _patiently(lambda: self._producer.abort_transaction(10))
         for each in self._consumer.committed(self._consumer.assignment(), 30):
+            if each.error is not None:
+                raise KafkaException(each.error)
             at = max(each.offset, 0)
             self._consumer.seek(TopicPartition(each.topic, each.partition, at))
+
+
+def _sound(messages: Iterable[Message]) -> Iterator[Message]:
+    """Records without the errors between them, but for one that is final."""
+    for each in messages:
+        error = each.error()
+        if error is None:
+            yield each
+        elif error.fatal():
+            raise KafkaException(error)
 
 
 def _patiently(work: object) -> None:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from broker.partitions.leadership import Leadership
+from broker.partitions.leadership import NOBODY, Leadership
+from broker.runtime.endpoint import Endpoint
 from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
 from broker.state.state_topic import partition_of
-from protocol.apis import offset_fetch
+from protocol.apis import find_coordinator, offset_fetch
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.worlds.group_world import GROUP, GroupWorld, Promise, commit_request
 
@@ -121,6 +122,25 @@ async def test_offsets_of_a_group_that_comes_here_are_asked_for_again(world: Gro
     assert fetched(world) == ErrorCode.NOT_COORDINATOR
     world.broker.groups.loading.share(world.clock.monotonic, NODE)  # as a process that begins
     assert fetched(world) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def test_a_coordinator_that_nobody_is_yet_is_looked_for_again(world: GroupWorld) -> None:
+    """A node that is not it may be asked: librdkafka stops to look at COORDINATOR_NOT_AVAILABLE."""
+    world.broker.endpoints.others = {NODE + 1: Endpoint("other.test", 9093)}
+    of(world, GROUP).led_by(Leadership(NODE + 1, 3, is_here=False))
+    assert found(world) == (0, NODE + 1, "other.test")
+    of(world, GROUP).led_by(Leadership(NODE + 2, 4, is_here=False))
+    assert found(world) == (0, NODE, "broker.test"), "no address of it is known"
+    of(world, GROUP).led_by(Leadership(NOBODY, 5, is_here=False))
+    assert found(world) == (0, NODE, "broker.test")
+    assert codes(world) == [ErrorCode.NOT_COORDINATOR]
+    assert fetched(world) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def found(world: GroupWorld) -> tuple[int, int, str]:
+    answer = world.now(find_coordinator.FindCoordinatorRequest(coordinator_keys=[GROUP]), 4)
+    [each] = answer.coordinators
+    return each.error_code, each.node_id, each.host
 
 
 def fetched(world: GroupWorld, group: str = GROUP) -> int:
