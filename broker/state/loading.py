@@ -35,6 +35,15 @@ MOVES_SECONDS = 10.0
 """A member's heartbeat finds the new coordinator within that."""
 
 
+class _Gain:
+    """A partition that this node leads; another one each time, since others wrote between."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.is_read = False
+        """Or being read."""
+
+
 class StateLoading(Generic[F]):
     """The partitions of one topic that are not read yet. Used from the event loop."""
 
@@ -60,7 +69,7 @@ class StateLoading(Generic[F]):
         self._on_failed = on_failed
         self._on_unreadable = on_unreadable
         self._not_loaded: dict[int, ErrorCode] = {}
-        self._here: dict[int, Partition] | None = None
+        self._here: dict[int, _Gain] | None = None
         """In a fleet: the partitions that this node leads."""
         self._left_at: dict[int, float] = {}
         self._monotonic: Callable[[], float] = float
@@ -169,19 +178,22 @@ class StateLoading(Generic[F]):
     def gain(self, partition: Partition) -> None:
         """This node leads a partition from now on; it is served when `load` has read it."""
         assert self._here is not None
-        self._here[partition.index] = partition
+        self._here[partition.index] = _Gain(partition)
         self._not_loaded[partition.index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     async def load(self, partition: Partition, chunk_bytes: int) -> None:
-        """Reads a partition that was gained, unless it was lost since."""
+        """Reads a partition that was gained, unless it was lost since; once for each gain."""
         assert self._here is not None
         here, index = self._here, partition.index
-        if here.get(index) is partition:
-            await self._load(partition, chunk_bytes, lambda: here.get(index) is partition)
+        gain = here.get(index)
+        if gain is not None and gain.partition is partition and not gain.is_read:
+            gain.is_read = True
+            await self._load(partition, chunk_bytes, lambda: here.get(index) is gain)
 
     def lose(self, partition: Partition) -> None:
         """Another node leads it: nothing of it is served here. What was read is not forgotten."""
-        if self._here is not None and self._here.get(partition.index) is partition:
+        gain = None if self._here is None else self._here.get(partition.index)
+        if self._here is not None and gain is not None and gain.partition is partition:
             del self._here[partition.index]
             self._not_loaded.pop(partition.index, None)
             self._left_at[partition.index] = self._monotonic()

@@ -201,6 +201,37 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_not_served(world: Gr
     assert failed == []
 
 
+async def test_a_partition_that_is_lost_and_gained_again_is_read_once_more(
+    world: GroupWorld,
+) -> None:
+    """What was read before may lack what another node has written; and one gain is one read."""
+    lane, restored = HeldLane(asyncio.get_running_loop()), list[Any]()
+    loading = StateLoading[Any](
+        lane, world.broker.groups.topic,  # type: ignore[arg-type]
+        lambda log, _: Found(log), restored.append,
+        on_failed=lambda *_: None, on_unreadable=lambda *_: None,
+    )  # fmt: skip
+    loading.share(world.clock.monotonic, NODE)
+    partition = of(world, GROUP)
+    loading.gain(partition)
+    first = asyncio.ensure_future(loading.load(partition, 1))
+    await asyncio.sleep(0)
+    loading.lose(partition)
+    loading.gain(partition)
+    second = asyncio.ensure_future(loading.load(partition, 1))
+    third = asyncio.ensure_future(loading.load(partition, 1))
+    await asyncio.sleep(0)
+    assert len(lane.held) == 2
+    lane.held.pop(0)()
+    await asyncio.gather(first, third)
+    assert restored == []
+    assert refused(loading) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    lane.held.pop(0)()
+    await second
+    assert len(restored) == 1
+    assert refused(loading) is None
+
+
 def refused(loading: StateLoading[Any]) -> int | None:
     try:
         loading.check(GROUP)
