@@ -792,6 +792,18 @@ class BrokerConfig:
         "simple",
         doc="The assignor of share groups.",
     )
+    errors_deadletterqueue_topic_name_prefix: str = broker_key(
+        "errors.deadletterqueue.topic.name.prefix",
+        Text(r"[a-zA-Z0-9._-]{0,200}", "the begin of a topic's name, or empty"),
+        "dlq.",
+        doc="Begin of the names of topics for dead letters of share groups (KIP-1191).",
+    )
+    errors_deadletterqueue_auto_create_topics_enable: bool = broker_key(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        Flag(),
+        False,
+        doc="A topic for dead letters that is missing is made with the first one.",
+    )
     horolog_max_groups: int = broker_key(
         "horolog.max.groups",
         count(1),

@@ -103,6 +103,13 @@ class TopicConfig:
         broker="compression.zstd.level",
         doc="Level when compression.type is zstd.",
     )
+    errors_deadletterqueue_group_enable: bool = topic_key(
+        "errors.deadletterqueue.group.enable",
+        Flag(),
+        False,
+        broker=None,
+        doc="Share groups may write their dead letters to the topic (KIP-1191).",
+    )
     file_delete_delay_ms: int = topic_key(
         "file.delete.delay.ms",
         millis(),

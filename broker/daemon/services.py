@@ -338,12 +338,11 @@ class Services:
         memory.watch_refusals(MemoryClass.SESSIONS, lambda: sessions.refusals)
 
     def _make_share_reads(self) -> None:
-        self.share_reads = ShareReads(
-            ShareServices(
-                self.topics, self.share_states, self.config, self.clock, self.groups.deadlines,
-                self.waiters, self.damage, self.clock_watch.trusted_ms, self.memory,
-            )
+        services = ShareServices(
+            self.topics, self.share_states, self.config, self.clock, self.waiters, self.rules,
+            self.groups.deadlines, self.damage, self.clock_watch, self.memory, self.probes,
         )  # fmt: skip
+        self.share_reads = ShareReads(services)
         self.server.on_lost.append(self.share_reads.connection_lost)
         self.client_telemetry = made_telemetry(self.env, self.config, self.lanes, self.server)
 

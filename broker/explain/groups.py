@@ -53,6 +53,16 @@ PAGES: Mapping[str, Page] = {
     ),
     "consumer_group_epoch": Page("A group of the new protocol (KIP-848) has a new assignment."),
     "share_group_epoch": Page("A share group (KIP-932) has a new epoch: it is assigned again."),
+    "dead_letter_failed": Page(
+        "A record of a share group is to be given up, but its dead letter could not be written. "
+        "Nobody gets the record meanwhile; it is tried again, at last every five minutes.",
+        "error says why. The topic needs errors.deadletterqueue.group.enable=true. To give up "
+        "without letters, remove errors.deadletterqueue.topic.name from the group.",
+    ),
+    "dead_letter_topic_made": Page(
+        "A topic for dead letters of share groups was missing and was made "
+        "(errors.deadletterqueue.auto.create.topics.enable).",
+    ),
     "share_member_silent": Page(
         "A member of a share group sent no heartbeat for group.share.session.timeout.ms and was "
         "removed; its part falls to the others.",

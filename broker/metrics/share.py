@@ -8,6 +8,7 @@ from typing import NamedTuple
 from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
 from broker.share.share_counts import LATE_SECONDS
 from broker.share.share_reads import ShareReads
+from broker.share.states import LIMIT, REJECTED
 
 KINDS = ("gap", "accept", "release", "reject", "renew")
 """Types of acknowledgements, by their numbers on the wire."""
@@ -22,6 +23,11 @@ class ShareView(NamedTuple):
 def _acknowledged(view: ShareView) -> Iterable[Sample]:
     counts = view.share_reads.counts.acknowledged
     return [((kind,), float(counts[number])) for number, kind in enumerate(KINDS)]
+
+
+def _lettered(view: ShareView) -> Iterable[Sample]:
+    written = view.share_reads.letters.written
+    return [((reason,), float(written[reason])) for reason in (REJECTED, LIMIT)]
 
 
 def _in_kafkas_words(view: ShareView) -> Iterable[Sample]:
@@ -94,6 +100,21 @@ SHARE_METRICS: tuple[Metric[ShareView], ...] = (
         "Headers horolog-deliver-at that say no time: their records do not wait for one.",
         (),
         one(lambda view: view.share_reads.counts.delays_unusable),
+    ),
+    counter(
+        "horolog_share_dead_letters",
+        "Dead letters of records that share groups gave up.",
+        ("reason",),
+        lambda view: [
+            ((reason,), float(view.share_reads.letters.written[reason]))
+            for reason in (REJECTED, LIMIT)
+        ],
+    ),
+    counter(
+        "horolog_share_dead_letters_failed",
+        "Attempts to write dead letters that failed; their records stay until one succeeds.",
+        (),
+        one(lambda view: view.share_reads.letters.failures),
     ),
 )
 

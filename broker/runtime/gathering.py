@@ -76,6 +76,15 @@ def gather(answers: Sequence[T | Deferred[T]], join: Callable[[list[T]], R]) -> 
     return whole
 
 
+def all_of(parts: Sequence[Deferred[None]]) -> Deferred[None]:
+    """Done when all parts are; the first error fails it."""
+    return chain(*(partial(_itself, part) for part in parts))
+
+
+def _itself(part: Deferred[None]) -> Deferred[None]:
+    return part
+
+
 def both(first: Deferred[S], second: Deferred[T], join: Callable[[S, T], R]) -> Deferred[R]:
     """`join` of two values when both are there; the first error fails it.
 

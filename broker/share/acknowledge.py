@@ -12,7 +12,10 @@ from broker.share.states import (
     ACQUIRED,
     ARCHIVED,
     AVAILABLE,
+    LIMIT,
+    REJECTED,
     AcquisitionLock,
+    LetterWrite,
     Run,
     ShareRules,
     StateBatch,
@@ -93,6 +96,8 @@ class Acknowledgement:
         self._window = window
         self._member = member
         self._limit = rules.delivery_count_limit
+        self.letters = LetterWrite(window.start) if rules.letters else None
+        """The end of what is given up, where dead letters are written."""
         self._edits: list[tuple[InFlightBatch, list[Run]]] = []
         self._finishing = 0
         self._taken: list[tuple[AcquisitionLock, int]] = []
@@ -167,6 +172,12 @@ class Acknowledgement:
                 runs.append(self._renew(run, first, last))
                 continue
             state = states[kind]
+            if state == ARCHIVED and kind != GAP and self.letters is not None:
+                reason = REJECTED if kind == REJECT else LIMIT
+                part = Run(first, last, ACQUIRED, count, lock)
+                runs.append(self.letters.give_up(part, reason, counts=True))
+                self._finishing += at - first
+                continue
             acknowledged += at - first
             if state:
                 self._finishing += at - first

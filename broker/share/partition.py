@@ -13,7 +13,9 @@ from broker.share.states import (
     ACQUIRED,
     ARCHIVED,
     AVAILABLE,
+    LIMIT,
     AcquisitionLock,
+    LetterWrite,
     LockTimer,
     RetryWait,
     Run,
@@ -38,6 +40,9 @@ class SharePartition:
         self._waits: set[RetryWait] = set()
         self.delayed: DelayedRecords | None = None
         """Records by the time at which they are due; None in a group without delay."""
+        self.letters: list[LetterWrite] = []
+        """Ends of records that wait for their dead letters; the owner takes them over."""
+        self._unwritten: set[LetterWrite] = set()
         self.lost = 0
         """Number of offsets that the log lost while they waited for their time."""
 
@@ -88,6 +93,8 @@ class SharePartition:
         change.compute(segments)
         change.publish()
         self._begin_waits(change.backoff)
+        self._post(change.letters)
+        change.write.finished = self._finished()
         if change.renewed.held:
             self._timer.start(change.renewed)
         for lock in change.left:
@@ -97,16 +104,21 @@ class SharePartition:
 
     def release(self, member: str) -> StateWrite | None:
         """Takes back all that a member holds, as its session ends."""
-        window, write = self.window, StateWrite(self.start)
+        window, write, letters = self.window, StateWrite(self.start), self._letters()
 
         def back(run: Run) -> Run:
             lock = run.lock
             if run.state != ACQUIRED or lock is None or lock.member != member:
                 return run
+            state = self._freed(run)
+            if letters is not None and state == ARCHIVED and run.last >= self.start:
+                return letters.give_up(run, LIMIT, counts=True)
             write.held.append((lock, run.last - run.first + 1))
-            return Run(run.first, run.last, self._freed(run), run.deliveries, lock, write)
+            return Run(run.first, run.last, state, run.deliveries, lock, write)
 
-        self._note(write, self._change(window.first, window.end, back))
+        changed = self._change(window.first, window.end, back)
+        self._post(letters)
+        self._note(write, changed)
         if write.batches:
             return write
         self.written(write)
@@ -115,14 +127,17 @@ class SharePartition:
     def lock_ended(self, lock: AcquisitionLock) -> StateWrite | None:
         """Takes back what a lock still holds. That stands, whatever becomes of the write."""
         write, backoff = StateWrite(self.start), Backoff(self.rules)
+        letters = self._letters()
         lock.ended = True
 
         def back(run: Run) -> Run:
             if run.state != ACQUIRED or run.lock is not lock:
                 return run
-            return self._ended(run, backoff)
+            return self._ended(run, backoff, letters)
 
-        self._note(write, self._change(lock.first, lock.last, back))
+        changed = self._change(lock.first, lock.last, back)
+        self._post(letters)
+        self._note(write, changed)
         write.done = True
         self._begin_waits(backoff)
         self.window.advance()
@@ -152,13 +167,23 @@ class SharePartition:
                 self.window.join_finished(batch.first, batch.last)
         self.window.advance()
 
+    def lettered(self, write: LetterWrite) -> None:
+        """The dead letters of a write are durable: it is to be stored as of now."""
+        self._unwritten.discard(write)
+        write.start_offset = self.start
+        write.finished = self._finished()
+        write.batches = [each for each in write.batches if each.last >= self.start]
+
     def failed(self, write: StateWrite) -> None:
         """A change could not be stored: its records are locked as before it, or free if their lock
-        ended since.
+        ended since. One with dead letters stays under way, to be stored again.
         """
+        if isinstance(write, LetterWrite):
+            self._unwritten.add(write)
+            return
         if write.done or not write.batches:
             return
-        backoff = Backoff(self.rules)
+        backoff, letters = Backoff(self.rules), self._letters()
 
         def undone(run: Run) -> Run:
             if run.write is not write:
@@ -166,10 +191,11 @@ class SharePartition:
             lock = run.lock
             assert lock is not None
             if lock.ended:
-                return self._ended(run, backoff)
+                return self._ended(run, backoff, letters)
             return Run(run.first, run.last, ACQUIRED, run.deliveries, lock)
 
         self._change(self.window.first, self.window.end, undone)
+        self._post(letters)
         write.done = True
         self._begin_waits(backoff)
         self.window.advance()
@@ -189,7 +215,7 @@ class SharePartition:
     def starts(self) -> StateWrite:
         """Makes the write of a start that was chosen, so that a restart does not choose another."""
         write = StateWrite(self.start)
-        write.finished = self.window.finished
+        write.finished = self._finished()
         write.done = True
         return write
 
@@ -254,10 +280,28 @@ class SharePartition:
     def _begin_waits(self, backoff: Backoff) -> None:
         self._waits.update(backoff.begin(self._timer))
 
-    def _ended(self, run: Run, backoff: Backoff) -> Run:
+    def _letters(self) -> LetterWrite | None:
+        return LetterWrite(self.start) if self.rules.letters else None
+
+    def _post(self, letters: LetterWrite | None) -> None:
+        if letters is not None and letters.batches:
+            self.letters.append(letters)
+            self._unwritten.add(letters)
+
+    def _finished(self) -> int:
+        """Number of finished offsets, without those that wait for their dead letters."""
+        waiting = (each for write in self._unwritten for each in write.batches)
+        start = self.start
+        return self.window.finished - sum(
+            each.last - max(each.first, start) + 1 for each in waiting if each.last >= start
+        )
+
+    def _ended(self, run: Run, backoff: Backoff, letters: LetterWrite | None) -> Run:
         """A run whose lock ended; its write, if there is one, failed."""
         state = self._freed(run)
         wait = None
+        if letters is not None and state == ARCHIVED and run.last >= self.start:
+            return letters.give_up(run, LIMIT, counts=False)
         if state == AVAILABLE:
             wait = backoff.of(run.first, run.last, run.deliveries)
         return Run(run.first, run.last, state, run.deliveries, wait=wait)
@@ -279,9 +323,9 @@ class SharePartition:
         write.batches = [
             StateBatch(run.first, run.last, run.state, run.deliveries)
             for run in changed
-            if run.last >= self.start
+            if run.last >= self.start and not isinstance(run.write, LetterWrite)
         ]
-        write.finished = self.window.finished
+        write.finished = self._finished()
 
 
 def _one_run(batch: StateBatch) -> InFlightBatch:

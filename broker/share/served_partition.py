@@ -13,8 +13,10 @@ from broker.partitions.partition import Partition
 from broker.runtime.deadlines import Deadline, Deadlines
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
-from broker.runtime.gathering import chain
+from broker.runtime.gathering import all_of, both, chain
 from broker.share.acknowledge import AcknowledgedPart
+from broker.share.letters.dead_letters import DeadLetters
+from broker.share.letters.jobs import LetterJobs
 from broker.share.locks import Locks
 from broker.share.partition import SharePartition
 from broker.share.share_counts import ShareCounts
@@ -22,7 +24,7 @@ from broker.share.start_offsets import start_offset
 from broker.share.state.coordinator import ShareChange, ShareCoordinator
 from broker.share.state.key import ShareKey
 from broker.share.state.remembered import UNKNOWN, SharePartitionState
-from broker.share.states import AcquisitionLock, RetryWait, ShareRules, StateWrite
+from broker.share.states import AcquisitionLock, LetterWrite, RetryWait, ShareRules, StateWrite
 from broker.share.waits.due_times import DelayTerms, DueTimes
 from broker.share.waits.intake import IntakeParts, ShareIntake
 from config.resources.group import READ_COMMITTED, GroupConfig
@@ -60,6 +62,7 @@ class ShareParts(NamedTuple):
     """Wall time by which records are due."""
     may_grow: Callable[[], bool]
     """False while the memory for records that wait is full."""
+    letters: DeadLetters
 
 
 class ServedPartition:
@@ -85,10 +88,16 @@ class ServedPartition:
         self._looked_ms = 0
         self._waiting = 0
         self._locks = Locks(parts.deadlines, self._lock_ms, self._lock_ended, self._wait_over)
+        self._letters = LetterJobs(self, parts.letters, parts.deadlines, self._rests)
         self._retry = Deadline()
         self._retry.callback = self.load
         self._state_epoch = UNKNOWN
         self._leader_epoch = partition.leader_epoch
+
+    @property
+    def group(self) -> str:
+        """Its group."""
+        return self.key.group
 
     @property
     def settings(self) -> GroupConfig:
@@ -133,8 +142,12 @@ class ServedPartition:
 
     @property
     def is_waiting(self) -> bool:
-        """True while records wait for their next delivery: to forget that would make them free."""
-        return self.error is None and self._records is not None and self._records.is_waiting
+        """True while records wait for their next delivery, or for their dead letters: to forget
+        that would make them free.
+        """
+        if self.error is not None or self._records is None:
+            return False
+        return self._records.is_waiting or len(self._letters) > 0
 
     @property
     def in_flight(self) -> int:
@@ -151,12 +164,15 @@ class ServedPartition:
         write = records.acknowledge(member, segments)
         for first, last, kind in segments:
             self._parts.counts.acknowledged[kind] += last - first + 1
-        return self._store(write)
+        stored = self._store(write)
+        lettered = self._letters.begin(records.letters)
+        return both(stored, all_of(lettered), lambda *_: None) if lettered else stored
 
     def release(self, member: str) -> Deferred[None]:
         """Takes back all that a member holds, as its session ends."""
         records = None if self.error is not None else self._records
         write = None if records is None else records.release(member)
+        self._begin_letters()
         self._parts.wake(self)
         return self._store(write)
 
@@ -164,6 +180,7 @@ class ServedPartition:
         """Nobody reads here any more."""
         self._retry.cancel()
         self._due.cancel()
+        self._letters.cancel()
         self._intake.leave()
         self._count_waiting(0)
 
@@ -175,11 +192,28 @@ class ServedPartition:
         self._parts.counts.locks_ended += 1
         event("share_lock_ended", "debug", share=self.key.owner, member=lock.member)
         self._store(self._records.lock_ended(lock))
+        self._begin_letters()
         self._parts.wake(self)
 
     def _wait_over(self, wait: RetryWait) -> None:
         assert self._records is not None
         self._records.wait_over(wait)
+        self._rests()
+
+    # --- dead letters ---
+
+    def _begin_letters(self) -> None:
+        if self._records is not None and self._records.letters:
+            self._letters.begin(self._records.letters)
+
+    def lettered(self, write: LetterWrite) -> Deferred[None]:
+        """Stores the end of records whose letters are durable. Fails, and the records wait on."""
+        assert self._records is not None
+        self._records.lettered(write)
+        return self._store(write)
+
+    def _rests(self) -> None:
+        """Some records wait no longer."""
         self._parts.wake(self)
         if self.when_idle is not None and not self.is_waiting:
             self.when_idle(self)
@@ -283,6 +317,7 @@ class ServedPartition:
             answer.resolve(None)
         else:
             self._records.failed(write)
+            self._begin_letters()
             refusal = _for_members(error)
             if refusal.code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 self.error = refusal
@@ -373,6 +408,7 @@ def _rules(settings: GroupConfig) -> ShareRules:
         settings.horolog_share_retry_backoff_ms,
         settings.horolog_share_retry_backoff_max_ms,
         settings.horolog_share_delay_max_pending,
+        bool(settings.errors_deadletterqueue_topic_name),
     )
 
 

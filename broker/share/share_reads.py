@@ -5,18 +5,22 @@ from typing import NamedTuple
 from uuid import UUID
 
 from broker.fetching.damage import DamageMet
+from broker.guards.clock_guard import ClockWatch
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import gather
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
+from broker.runtime.probes import BrokerProbes
 from broker.share.acknowledging import Acknowledging
 from broker.share.fetch import FetchTerms, ShareFetcher, ShareFetchParts
+from broker.share.letters.dead_letters import DeadLetters
 from broker.share.served_partition import ShareParts
 from broker.share.served_partitions import ServedPartitions
 from broker.share.sessions import ShareSession, ShareSessions
 from broker.share.share_counts import ShareCounts
 from broker.share.state.coordinator import ShareCoordinator
+from broker.topics.creation import TopicRules
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
 from storage.env import Clock
@@ -34,11 +38,13 @@ class ShareServices(NamedTuple):
     states: ShareCoordinator
     config: ConfigStore
     clock: Clock
-    deadlines: Deadlines
     waiters: FetchWaiters
+    rules: TopicRules
+    deadlines: Deadlines
     damage: DamageMet
-    trusted_ms: Callable[[], int]
+    clock_watch: ClockWatch
     memory: MemoryAccount
+    probes: BrokerProbes
 
 
 class ShareReads:
@@ -51,6 +57,9 @@ class ShareReads:
         self._ahead_ms = 0.0
         self.sessions = ShareSessions(lambda: config.broker_config.group_share_max_share_sessions)
         self.counts = ShareCounts()
+        self.letters = DeadLetters(
+            services.topics, services.rules, config, services.clock, services.probes
+        )
         self.partitions = ServedPartitions(
             ShareParts(
                 services.states,
@@ -60,8 +69,9 @@ class ShareReads:
                 waiters.wake_all,
                 self.counts,
                 services.damage,
-                services.trusted_ms,
+                services.clock_watch.trusted_ms,
                 self._may_grow,
+                self.letters,
             )
         )
         self._memory = services.memory
@@ -81,7 +91,7 @@ class ShareReads:
     def follow_clock(self) -> None:
         """Looks for what is due by a clock that was set, or that is trusted again."""
         clock = self._services.clock
-        ahead_ms = self._services.trusted_ms() - clock.monotonic() * 1000
+        ahead_ms = self._services.clock_watch.trusted_ms() - clock.monotonic() * 1000
         if abs(ahead_ms - self._ahead_ms) > SET_MS:
             self._ahead_ms = ahead_ms
             for served in self.partitions.all():

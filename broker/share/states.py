@@ -86,6 +86,44 @@ class StateWrite:
         """True once it is durable, or was undone, or when nothing waits for it."""
 
 
+class GivenUp(NamedTuple):
+    """Neighbouring offsets, both ends included, that are given up, and why: "rejected", "limit"."""
+
+    first: int
+    last: int
+    deliveries: int
+    reason: str
+    member: str
+
+
+class LetterWrite(StateWrite):
+    """The end of records of which a dead letter is to be durable before this is stored.
+
+    Until it is stored nobody gets them, and they are not finished. It is never undone.
+    """
+
+    __slots__ = ("letters",)
+
+    def __init__(self, start_offset: int) -> None:
+        """Without changes, and under way."""
+        super().__init__(start_offset)
+        self.letters: list[GivenUp] = []
+
+    def give_up(self, run: "Run", reason: str, *, counts: bool) -> "Run":
+        """The run, given up. `counts`: its lock holds it until this is durable."""
+        lock = run.lock
+        member = "" if lock is None else lock.member
+        self.letters.append(GivenUp(run.first, run.last, run.deliveries, reason, member))
+        self.batches.append(StateBatch(run.first, run.last, ARCHIVED, run.deliveries))
+        if counts and lock is not None:
+            self.held.append((lock, run.last - run.first + 1))
+        return Run(run.first, run.last, ARCHIVED, run.deliveries, lock, self)
+
+
+REJECTED, LIMIT = "rejected", "limit"
+"""Reasons for which a record is given up."""
+
+
 class Run(NamedTuple):
     """Neighbouring offsets, both ends included, of one state, count, lock and write.
 
@@ -127,6 +165,8 @@ class ShareRules(NamedTuple):
     retry_backoff_ms: int = 0
     retry_backoff_max_ms: int = 60_000
     max_pending: int = 1_000_000
+    letters: bool = False
+    """Of a record that is given up a dead letter is written first."""
 
 
 def released(run: Run, limit: int) -> int:

@@ -16,7 +16,7 @@ from config.key import ConfigKey
 from config.layers import Setting
 from config.names import Named
 from config.offset_reset import LATEST, OffsetReset
-from config.values import INT_MAX, Choice, Flag, count, millis
+from config.values import INT_MAX, Choice, Flag, Text, count, millis
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 SHARE_SESSION, SHARE_HEARTBEAT = "share.session.timeout.ms", "share.heartbeat.interval.ms"
@@ -34,6 +34,7 @@ READ_COMMITTED = "read_committed"
 NO_DELAY, DELAY_BY_RECORD_TIME, DELAY_BY_HEADER = "none", "record-time", "header"
 DELAY_MS, DELAY_MAX_MS = "horolog.share.delay.ms", "horolog.share.delay.max.ms"
 DAY_MS = 86_400_000
+LETTERS = "errors.deadletterqueue.topic.name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +166,21 @@ class GroupConfig:
         doc="Records of one partition that wait for their time. Those behind them are taken in "
         "later, and may then be late.",
     )
+    errors_deadletterqueue_topic_name: str = group_key(
+        LETTERS,
+        Text(r"[a-zA-Z0-9._-]{0,249}", "a topic's name, or empty"),
+        "",
+        broker=None,
+        doc="Topic of dead letters of a share group, written before a record is given up; empty: "
+        "none (KIP-1191).",
+    )
+    errors_deadletterqueue_copy_record_enable: bool = group_key(
+        "errors.deadletterqueue.copy.record.enable",
+        Flag(),
+        False,
+        broker=None,
+        doc="Dead letters of a share group have key, value and headers of the record.",
+    )
 
 
 BOUNDS: Mapping[str, tuple[str, str]] = {
@@ -211,6 +227,9 @@ def check_group(settings: Mapping[str, Setting], config: GroupConfig, broker: Br
             raise ConfigError(more, f"{more} must be greater than {less}")
     if config.horolog_share_delay_ms > config.horolog_share_delay_max_ms:
         raise ConfigError(DELAY_MS, f"{DELAY_MS} must be less than or equal to {DELAY_MAX_MS}")
+    prefix, topic = broker.errors_deadletterqueue_topic_name_prefix, settings.get(LETTERS)
+    if topic is not None and topic.value and not topic.value.startswith(prefix):
+        raise ConfigError(LETTERS, f"{LETTERS} must begin with {prefix}")
 
 
 def clamped(settings: Mapping[str, Setting], broker: BrokerConfig) -> dict[str, Setting]:

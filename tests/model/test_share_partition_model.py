@@ -7,7 +7,7 @@ import pytest
 
 from broker.share import partition, window
 from broker.share.acknowledge import Acknowledgement
-from broker.share.states import ARCHIVED, AVAILABLE, Run
+from broker.share.states import ARCHIVED, AVAILABLE, LetterWrite, Run
 from broker.share.waits import backoff, delayed, wheel
 from broker.share.window import InFlightWindow
 from tests.support.histories.share_play import play
@@ -77,10 +77,16 @@ def start_over_holes(self: InFlightWindow) -> None:
         self.cut(runs[0].last + 1)
 
 
+def ended_without_a_letter(self: Any, run: Run, reason: str, *, counts: bool) -> Run:
+    REAL_GIVE_UP(self, run, reason, counts=counts)
+    return Run(run.first, run.last, ARCHIVED, run.deliveries)
+
+
 def given_up(run: Run, limit: int) -> int:
     return ARCHIVED
 
 
+REAL_GIVE_UP = LetterWrite.give_up
 REAL_TAKE = wheel.DueWheel.take
 REAL_STARTS_AT = delayed.DelayedRecords.log_starts_at
 REAL_ADVANCE = InFlightWindow.advance
@@ -94,6 +100,8 @@ PLANTED: list[tuple[object, str, object]] = [
     (partition.SharePartition, "wait_over", lambda self, wait: None),
     (backoff, "retry_after_ms", as_long_each_time),
     (wheel.DueWheel, "take", a_little_early),
+    (LetterWrite, "give_up", ended_without_a_letter),
+    (partition.SharePartition, "_letters", lambda self: None),
     (delayed.DelayedRecords, "log_starts_at", what_is_lost_still_waits),
     (InFlightWindow, "advance", start_over_holes),
     (InFlightWindow, "join_finished", lambda self, first, last: self.put(0, 1, [])),

@@ -28,6 +28,7 @@ class DelayHistory(ShareHistory):
 
     def _begin(self) -> None:
         self.timer = ByHand()
+        self.lettering = []
         self.real = SharePartition(self.disk.start, self.timer, self.rules)
         self.real.delay(self.now_ms)
         self.model = ShareModel(self.disk, self.rules, is_delayed=True)

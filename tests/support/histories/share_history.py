@@ -11,7 +11,14 @@ from typing import NamedTuple
 from broker.share.acknowledge import AcknowledgedPart
 from broker.share.acquire import Ask, Fetched, Range
 from broker.share.partition import SharePartition
-from broker.share.states import ACQUIRED, AcquisitionLock, ShareRules, StateWrite
+from broker.share.states import (
+    ACQUIRED,
+    ARCHIVED,
+    AcquisitionLock,
+    LetterWrite,
+    ShareRules,
+    StateWrite,
+)
 from protocol.errors import KafkaError
 from tests.support.histories.share_model import Disk, ShareModel
 from tests.support.histories.share_timer import ByHand
@@ -35,23 +42,30 @@ class ShareHistory:
         self.dice = random.Random(seed)
         limit = self.dice.choice((2, 3, 5))
         most, backoff_ms = self.dice.choice((5, 20, 2000)), self.dice.choice((0, 0, 10))
-        self.rules = ShareRules(limit, most, backoff_ms, self.dice.choice((15, 1000)))
+        self.rules = ShareRules(limit, most, backoff_ms, self.dice.choice((15, 1000)),
+                                letters=self.dice.random() < 0.4)  # fmt: skip
         self.log: list[Range] = []
         self.log_start = self.log_end = 0
         self.aborted: set[int] = set()
         self.promised: set[int] = set()
         """Offsets whose acceptance was answered."""
+        self.sent: set[int] = set()
+        """Offsets of which a dead letter is durable."""
+        self.skipped: set[int] = set()
+        """Offsets that a member said to be no records."""
         self.disk = Disk()
         self.waiting: list[Waiting] = []
         self.steps: list[Callable[[], None]] = [
             *[self.append] * 3, *[self.fetch] * 6, *[self.acknowledge] * 6, *[self.write_ends] * 5,
             *[self.lock_ends] * 2, self.session_ends, self.log_starts, self.compacts, self.dies,
             *[self.time_passes] * (3 if self.rules.retry_backoff_ms else 0),
+            *[self.letter_is_written] * (4 if self.rules.letters else 0),
         ]  # fmt: skip
         self._begin()
 
     def _begin(self) -> None:
         self.timer = ByHand()
+        self.lettering: list[LetterWrite] = []
         self.model = ShareModel(self.disk, self.rules)
         self.real = SharePartition(self.disk.start, self.timer, self.rules)
         self.real.restore(self.disk.batches())
@@ -139,10 +153,16 @@ class ShareHistory:
             return
         assert may, "let pass"
         self.model.acknowledged(segments, write)
+        self.skipped.update(
+            at for each in segments if not each.type for at in range(each.first, each.last + 1)
+        )
+        self._take_letters()
         self.model.learn_locks(self.real.window, member)
         if write is not None:
             accepted = [
-                range(each.first, each.last + 1) for each in segments if each.type in {1, 3}
+                range(each.first, each.last + 1)
+                for each in segments
+                if each.type == 1 or (each.type == 3 and not self.rules.letters)
             ]
             self._wait_for(write, frozenset(at for each in accepted for at in each))
 
@@ -158,7 +178,8 @@ class ShareHistory:
         return joined
 
     def _wait_for(self, write: StateWrite, accepted: frozenset[int] = frozenset()) -> None:
-        assert write.finished == self.model.finished(), "DeliveryCompleteCount"
+        finished = self.model.finished(self.lettering)
+        assert write.finished == finished, "DeliveryCompleteCount"
         assert write.start_offset == self.model.start
         self.waiting.append(Waiting(write, accepted))
 
@@ -169,15 +190,44 @@ class ShareHistory:
         write, accepted = self.waiting.pop(0)
         fails = self.dice.random() < 0.15
         if not fails or self.dice.random() < 0.3:
-            self.disk.take(write)
-        if fails:
+            self._reaches_disk(write)
+        if fails and isinstance(write, LetterWrite):
+            self.real.failed(write)
+            self.lettering.append(write)
+        elif fails:
             self.real.failed(write)
             self.model.failed(write)
+            self._take_letters()
         else:
             self.real.written(write)
             self.model.written(write)
             self.promised |= accepted
         self.model.advance()
+
+    def _reaches_disk(self, write: StateWrite) -> None:
+        """No end of a record without its letter, where letters are written."""
+        ends = {at for each in write.batches if each.state == ARCHIVED
+                for at in range(each.first, each.last + 1)}  # fmt: skip
+        if isinstance(write, LetterWrite):
+            assert ends <= self.sent, f"no letters of {ends - self.sent}"
+        elif self.rules.letters:
+            assert ends <= self.skipped, f"{ends - self.skipped} ended without letters"
+        self.disk.take(write)
+
+    def _take_letters(self) -> None:
+        self.model.take_letters(self.real.letters)
+        self.lettering += self.real.letters
+        self.real.letters.clear()
+
+    def letter_is_written(self) -> None:
+        """Then the end of its records may be stored. One that failed comes again."""
+        if not self.lettering or self.dice.random() < 0.3:
+            return
+        write = self.lettering.pop(self.dice.randrange(len(self.lettering)))
+        letters = {at for each in write.letters for at in range(each.first, each.last + 1)}
+        self.sent |= letters
+        self.real.lettered(write)
+        self._wait_for(write, frozenset(letters))
 
     def lock_ends(self) -> None:
         if not self.timer.running:
@@ -186,6 +236,7 @@ class ShareHistory:
         self.timer.stop(lock)
         write = self.real.lock_ended(lock)
         self.model.taken_back(lock, None, None)
+        self._take_letters()
         if write is not None:
             self._wait_for(write)
         self.model.advance()
@@ -204,6 +255,7 @@ class ShareHistory:
         member = self.dice.choice(MEMBERS)
         write = self.real.release(member)
         self.model.taken_back(None, member, write)
+        self._take_letters()
         if write is not None:
             self._wait_for(write)
         self.model.advance()
@@ -229,7 +281,7 @@ class ShareHistory:
         """Writes under way are on the disk, or not."""
         for write, _ in self.waiting:
             if self.dice.random() < 0.5:
-                self.disk.take(write)
+                self._reaches_disk(write)
         self.waiting.clear()
         self._begin()
 
@@ -246,13 +298,15 @@ class ShareHistory:
         assert self.real.start == self.log_end, f"{self.real.start} of {self.log_end}"
 
     def _accept_all(self) -> None:
-        while self.waiting:
+        while self.waiting or self.lettering:
             self._step(self.write_ends)
+            self._step(self.letter_is_written)
         for member in MEMBERS:
             held = [at for at in sorted(self.model.records) if self.model.is_held_by(member, at)]
             self._say(member, [AcknowledgedPart(at, at, 1) for at in held])
-        while self.waiting:
+        while self.waiting or self.lettering:
             self._step(self.write_ends)
+            self._step(self.letter_is_written)
         for lock in [each for each in self.timer.running if self._is_below(each)]:
             self._end(lock)
 
@@ -266,5 +320,6 @@ class ShareHistory:
         self.timer.stop(lock)
         write = self.real.lock_ended(lock)
         self.model.taken_back(lock, None, None)
+        self._take_letters()
         self.model.advance()
         assert write is None

@@ -4,10 +4,10 @@ It says what may be acquired, what an acknowledgement answers, what is on the di
 start is. Which of several free records a member gets it leaves to the real one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from broker.share.acknowledge import RENEW, AcknowledgedPart
+from broker.share.acknowledge import REJECT, RELEASE, RENEW, AcknowledgedPart
 from broker.share.acquire import Acquired
 from broker.share.states import (
     ACKNOWLEDGED,
@@ -15,6 +15,7 @@ from broker.share.states import (
     ARCHIVED,
     AVAILABLE,
     AcquisitionLock,
+    LetterWrite,
     Run,
     ShareRules,
     StateBatch,
@@ -22,6 +23,8 @@ from broker.share.states import (
 )
 from broker.share.window import InFlightWindow
 
+LETTER = LetterWrite(-1)
+"""The write of what is given up, until the real partition names it."""
 STATES = (ARCHIVED, ACKNOWLEDGED, AVAILABLE, ARCHIVED)
 """Wanted by gap, accept, release, reject."""
 
@@ -118,8 +121,26 @@ class ShareModel:
                 assert offset not in there, f"{offset} is passed over"
                 self.records[offset] = Record(ARCHIVED)
 
-    def finished(self) -> int:
-        return sum(each.is_final for at, each in self.records.items() if at >= self.start)
+    def finished(self, without: Sequence[StateWrite] = ()) -> int:
+        """Number of finished offsets, without those that wait for some writes."""
+        return sum(
+            each.is_final and each.write not in without
+            for at, each in self.records.items()
+            if at >= self.start
+        )
+
+    def take_letters(self, writes: Iterable[LetterWrite]) -> None:
+        """Learns which write each record that is given up belongs to."""
+        for write in writes:
+            for each in write.letters:
+                for at in range(each.first, each.last + 1):
+                    record = self.records[at]
+                    assert record.write is LETTER, f"{at} is given up"
+                    assert each.deliveries == record.deliveries
+                    assert each.reason == "rejected" or record.deliveries >= self.limit
+                    record.write = write
+        left = [at for at, record in self.records.items() if record.write is LETTER]
+        assert not left, f"no letters of {left}"
 
     def gone(self, first: int, last: int) -> None:
         """The log has nothing in a range that begins where was read."""
@@ -198,7 +219,8 @@ class ShareModel:
         for segment in segments:
             for at in range(max(segment.first, self.start), segment.last + 1):
                 if segment.type != RENEW:
-                    self._change(at, STATES[segment.type], write)
+                    gives_up = segment.type in {RELEASE, REJECT}
+                    self._change(at, STATES[segment.type], write, gives_up=gives_up)
                     self._back_off(self.records[at])
 
     def taken_back(
@@ -209,13 +231,18 @@ class ShareModel:
             if record.state != ACQUIRED or record.write is not None or record.lock is None:
                 continue
             if record.lock is lock or record.lock.member == member:
-                self._change(at, AVAILABLE, write)
+                self._change(at, AVAILABLE, write, gives_up=True)
                 if lock is not None:
                     self._back_off(record)
 
-    def _change(self, offset: int, state: int, write: StateWrite | None) -> None:
+    def _change(self, offset: int, state: int, write: StateWrite | None, *, gives_up: bool) -> None:
         record = self.records[offset]
         record.state, record.write = self._settled(offset, record, state), write
+        self._letter(offset, record, gives_up=gives_up)
+
+    def _letter(self, offset: int, record: Record, *, gives_up: bool) -> None:
+        if self.rules.letters and gives_up and offset >= self.start and record.state == ARCHIVED:
+            record.write = LETTER
 
     def _back_off(self, record: Record) -> None:
         """After a release, and after a lock's end: not after a session's."""
@@ -241,6 +268,7 @@ class ShareModel:
                 record.state = self._settled(at, record, AVAILABLE) if ended else ACQUIRED
                 record.due_ms = 0
                 self._back_off(record)
+                self._letter(at, record, gives_up=ended)
 
     def log_starts_at(self, offset: int) -> None:
         self.start = max(self.start, offset)

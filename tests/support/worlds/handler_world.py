@@ -251,9 +251,9 @@ class World:
         )
         broker.share_reads = ShareReads(
             ShareServices(
-                broker.topics, broker.share_states, broker.config, self.clock,
-                broker.groups.deadlines, broker.waiters, broker.damage,
-                broker.clock_watch.trusted_ms, broker.memory,
+                broker.topics, broker.share_states, broker.config, self.clock, broker.waiters,
+                broker.rules, broker.groups.deadlines, broker.damage, broker.clock_watch,
+                broker.memory, broker.probes,
             )
         )  # fmt: skip
         self.muted: list[tuple[int, float]] = []

@@ -34,6 +34,7 @@ WITHOUT_BROKER_DEFAULT = {
     "remote.storage.enable",
     "remote.log.copy.disable",
     "remote.log.delete.on.disable",
+    "errors.deadletterqueue.group.enable",
 }
 # name on a topic, lowest and highest number that is accepted
 TOPIC_EDGES = [
