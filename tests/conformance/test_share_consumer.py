@@ -7,15 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic
 from tests.support.clients import java_programs
 from tests.support.clients.java_programs import JavaProgram
 from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.patience import until
 from tests.support.worlds.broker_process import start_broker
 
 pytestmark = [
@@ -65,6 +67,10 @@ SETTINGS = {
     "backoff": ("horolog.share.retry.backoff.ms=500",),
     "time": ("horolog.share.delay=record-time",),
     "header": ("horolog.share.delay=header",),
+    "letters": (
+        "errors.deadletterqueue.topic.name=dlq.explicit",
+        "errors.deadletterqueue.copy.record.enable=true",
+    ),
 }
 LATER_MS = 15_000
 """Until every other record is due: a reader that begins to read takes less."""
@@ -105,21 +111,48 @@ def test_a_share_consumer_of_a_group_with_settings_of_horolog(
     assert found == HEARD_HERE[way]
 
 
-def heard(way: str, bootstrap: str, program: JavaProgram, log: Path) -> list[str]:
-    """The lines of a reader of six records."""
-    create_topic(AdminClient({"bootstrap.servers": bootstrap}), way, 1)
+def heard(topic: str, bootstrap: str, program: JavaProgram, log: Path, way: str = "") -> list[str]:
+    """The lines of a reader of six records; the topic has the name of its way, unless given."""
+    way = way or topic
+    create_topic(AdminClient({"bootstrap.servers": bootstrap}), topic, 1)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 100})
     now = int(time.time() * 1000)
     for number in range(6):
         due = now + LATER_MS * (number % 2)
         producer.produce(
-            way,
+            topic,
             str(number),
             timestamp=due if way == "time" else now,
             headers={"horolog-deliver-at": str(due)} if way == "header" else {},
         )
     producer.flush()
-    settings = SETTINGS.get(way, ())
-    process = program.start(bootstrap, way, f"{way}-group", way, *settings, log=log)
+    settings = SETTINGS.get(topic, ())
+    process = program.start(bootstrap, topic, f"{topic}-group", way, *settings, log=log)
     assert process.wait(120) == 0, log.read_text()
     return [line for line in log.read_text().splitlines() if line[:1] != "["]
+
+
+def test_letters_of_what_a_share_consumer_rejects(program: JavaProgram, tmp_path: Path) -> None:
+    """The reader of "explicit" rejects offset 5; consumers read its letter as any record."""
+    with start_broker(tmp_path / "data", COMMON) as node:
+        admin = AdminClient({"bootstrap.servers": node.bootstrap})
+        create_topic(admin, "dlq.explicit", errors_deadletterqueue_group_enable="true")
+        found = heard("letters", node.bootstrap, program, tmp_path / "reader.log", "explicit")
+        consumer = Consumer(
+            {
+                "bootstrap.servers": node.bootstrap,
+                "group.id": "letters-reader",
+                "auto.offset.reset": "earliest",
+            }
+        )
+        consumer.subscribe(["dlq.explicit"])
+        came: list[Any] = []
+        until(lambda: came.extend(consumer.consume(1, 1.0)) or came, "no letter")
+        consumer.close()
+    assert found == HEARD["explicit"]
+    (letter,) = came
+    headers = dict(letter.headers())
+    assert letter.value() == b"5"
+    assert headers["__dlq.errors.topic"] == b"letters"
+    assert headers["__dlq.errors.offset"] == b"5"
+    assert headers["horolog.dlq.reason"] == b"rejected"
