@@ -6,10 +6,16 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
+from broker.share.ages import age_of, unfinished
 from broker.share.share_counts import LATE_SECONDS
 from broker.share.share_reads import ShareReads
+from broker.share.state.coordinator import ShareCoordinator
 from broker.share.states import LIMIT, REJECTED
+from broker.topics.topic_catalog import TopicCatalog
+from storage.env import Clock
 
+MAX_EXACT = 1000
+"""Share partitions beyond which ages are left out: each costs a look into its log."""
 KINDS = ("gap", "accept", "release", "reject", "renew")
 """Types of acknowledgements, by their numbers on the wire."""
 
@@ -18,6 +24,9 @@ class ShareView(NamedTuple):
     """Services that metrics of share groups read."""
 
     share_reads: ShareReads
+    share_states: ShareCoordinator
+    topics: TopicCatalog
+    clock: Clock
 
 
 def _acknowledged(view: ShareView) -> Iterable[Sample]:
@@ -28,6 +37,23 @@ def _acknowledged(view: ShareView) -> Iterable[Sample]:
 def _lettered(view: ShareView) -> Iterable[Sample]:
     written = view.share_reads.letters.written
     return [((reason,), float(written[reason])) for reason in (REJECTED, LIMIT)]
+
+
+def _oldest(view: ShareView) -> Iterable[Sample]:
+    """By group, topic, partition and clock; none when there are too many."""
+    states, reads = view.share_states.states, view.share_reads
+    if len(states) > MAX_EXACT:
+        return
+    now_ms = view.clock.now_ms()
+    for found in unfinished(states, reads.partitions, view.topics.image):
+        age, labels = (
+            age_of(found, now_ms),
+            (found.group, found.log.topic, str(found.log.partition)),
+        )
+        if age is not None:
+            yield (*labels, "arrival"), age.arrival
+            if age.record is not None:
+                yield (*labels, "record"), age.record
 
 
 def _in_kafkas_words(view: ShareView) -> Iterable[Sample]:
@@ -100,6 +126,13 @@ SHARE_METRICS: tuple[Metric[ShareView], ...] = (
         "Headers horolog-deliver-at that say no time: their records do not wait for one.",
         (),
         one(lambda view: view.share_reads.counts.delays_unusable),
+    ),
+    gauge(
+        "horolog_share_oldest_seconds",
+        "Age of the oldest record that a share group has not finished, by either clock; 0 when all "
+        "is finished.",
+        ("group", "topic", "partition", "clock"),
+        _oldest,
     ),
     counter(
         "horolog_share_dead_letters",

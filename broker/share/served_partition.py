@@ -150,6 +150,11 @@ class ServedPartition:
         return self._records.is_waiting or len(self._letters) > 0
 
     @property
+    def start(self) -> int | None:
+        """The first offset that is not finished; None while that is read. From any thread."""
+        return None if self._records is None else self._records.start
+
+    @property
     def in_flight(self) -> int:
         """Records from the first unfinished one to the last that was given out."""
         return 0 if self._records is None else self._records.window.in_flight

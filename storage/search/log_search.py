@@ -132,9 +132,11 @@ class LogSearch:
 
         return self.on_snapshot(ask)
 
-    def times_at(self, offset: int) -> OffsetTimes | None:
+    def times_at(self, offset: int, *, may_wait: bool = True) -> OffsetTimes | None:
         """Both times of the first record at or after `offset`; None when there is none."""
-        return self.on_snapshot(lambda snapshot: times_at(snapshot, self.look(), offset))
+        return self.on_snapshot(
+            lambda snapshot: times_at(snapshot, self.look(may_wait=may_wait), offset)
+        )
 
     def arrivals_between(self, first: int, end: int, *, may_wait: bool = True) -> list[ArrivalSpan]:
         """Arrivals of the offsets from `first` to below `end`, zone by zone."""

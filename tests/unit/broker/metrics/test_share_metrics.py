@@ -12,12 +12,16 @@ from tests.support.worlds.share_read_world import (
 )
 
 
+def view_of(world: ShareReadWorld) -> ShareView:
+    broker = world.broker
+    return ShareView(broker.share_reads, broker.share_states, broker.topics, world.clock)
+
+
 def read(world: ShareReadWorld) -> dict[str, float]:
-    view = ShareView(world.broker.share_reads)
     return {
         "/".join((metric.name.removeprefix("horolog_share_"), *labels)): number
         for metric in (*SHARE_METRICS, *KAFKA_SHARE_METRICS)
-        for labels, number in metric.read(view)
+        for labels, number in metric.read(view_of(world))
     }
 
 
@@ -67,6 +71,32 @@ async def test_records_that_wait_for_their_time_are_counted() -> None:
     assert await reader.got() == [(2, 2, 1)]
     assert read(world)["waiting"] == 0
     (spread,) = SHARE_SPREADS
-    ((_, counts),) = spread.read(ShareView(world.broker.share_reads))
+    ((_, counts),) = spread.read(view_of(world))
     assert dict(zip(spread.bounds, counts, strict=False))[0.001] == 2
     assert dict(zip(spread.bounds, counts, strict=False))[0.01] == 1
+
+
+async def test_the_age_of_the_oldest_unfinished_record_by_both_clocks() -> None:
+    world = await share_read_world()
+    name = "oldest_seconds/g/t/0"
+    assert (read(world)[f"{name}/record"], read(world)[f"{name}/arrival"]) == (0, 0)
+    now = world.clock.now_ms()
+    await world.produce(b"0", at=now - 60_000)
+    await world.pass_ms(3000)
+    await world.produce(b"1", at=now - 90_000)
+    await world.pass_ms(1000)
+    found = read(world)
+    assert (found[f"{name}/record"], found[f"{name}/arrival"]) == (64, 4)
+    reader = world.reader()
+    await reader.fetch()
+    assert await reader.code((0, 0, ACCEPT)) == 0
+    found = read(world)
+    assert found[f"{name}/record"] == 94
+    assert 1 <= found[f"{name}/arrival"] <= 4, "by the zone of the log"
+    assert await reader.code((1, 1, ACCEPT)) == 0
+    await reader.acknowledge(epoch=-1)
+    assert world.broker.share_reads.partitions.count == 0
+    assert read(world)[f"{name}/record"] == 0, "nobody reads, and all is finished"
+    await world.produce(b"2", at=world.clock.now_ms())
+    await world.pass_ms(5000)
+    assert read(world)[f"{name}/record"] == 5
