@@ -11,6 +11,11 @@ from config.quantities import NOTHING
 
 GROUPS = ("group", "state", ">members", ">partitions", ">records behind")
 RESETS = ("partition", ">offset", ">new offset", ">records", "first record there")
+QUEUE = (
+    "partition", ">start", ">end", ">behind", ">waiting", "next due", "oldest by time",
+    "by arrival",
+)  # fmt: skip
+HELD = ("partition", ">offsets", ">delivery", "member", "since", "until")
 PARTITIONS = (
     "partition", ">offset", ">end", ">records behind", "by record time", "by arrival",
     "next record",
@@ -41,7 +46,8 @@ def command(
     execute: bool,
     as_json: bool,
 ) -> int:
-    """Show the consumer groups; for GROUP its members and its lag in each partition.
+    """Show the groups; for GROUP its members and its lag in each partition. Of a share group also
+    who holds which records since when, and what waits for its time.
 
     Lag is given in records and in time: from the record that the group reads next to the newest
     one, by record time and by arrival time. --to-datetime moves GROUP to a time; it must have no
@@ -63,7 +69,9 @@ def command(
         clock = "arrival" if by_arrival else "record"
         return _reset(ask(path, to=to.strip(), clock=clock, topic=topic), as_json=as_json)
     if group is not None:
-        return _one(port.get(f"/api/groups/{in_path(group)}"), as_json=as_json)
+        answer = port.get(f"/api/groups/{in_path(group)}")
+        queue = _queue(port, group) if answer["type"] == "share" else None
+        return _one(answer, queue, as_json=as_json)
     answer = port.get("/api/groups")
     if as_json:
         return print_json(answer)
@@ -81,24 +89,69 @@ def command(
     return 0
 
 
-def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
+def _queue(port: AdminPort, group: str) -> Mapping[str, Any]:
+    """Progress of a share group in each partition, and who holds what."""
+    nothing: Mapping[str, Any] = {"group": group, "sessions": 0, "behind": 0, "partitions": []}
+    names = {each["group"] for each in port.get("/api/share-groups")["groups"]}
+    if group not in names:
+        return nothing
+    found: Mapping[str, Any] = port.get(f"/api/share-groups/{in_path(group)}")
+    return found
+
+
+def _one(answer: Mapping[str, Any], queue: Mapping[str, Any] | None, *, as_json: bool) -> int:
     if as_json:
-        return print_json(dict(answer))
+        return print_json(dict(answer) if queue is None else {**answer, "queue": queue})
     from broker.cli.tables import TablePage
     from config.quantities import counted
 
     page = TablePage()
     since = "" if answer["since"] is None else f" since {exactly(answer['since'])}"
+    behind = answer["lag_records"] if queue is None else queue["behind"]
     page.line(
         f"{answer['group']}: {answer['state']}{since}, generation {answer['generation']}, "
-        f"{counted(answer['members'], 'member')}, {counted(answer['lag_records'], 'record')} behind"
+        f"{counted(answer['members'], 'member')}, {counted(behind, 'record')} behind"
     )
     for member in answer["member_states"]:
         static = f" (static: {member['instance_id']})" if member["instance_id"] else ""
         leads = ", leads" if member["leads"] else ""
         page.line(f"  {member['client_id']} at {member['client_host'].lstrip('/')}{static}{leads}")
-    page.table(PARTITIONS, [_partition(each) for each in answer["partitions"]])
+    if queue is None:
+        page.table(PARTITIONS, [_partition(each) for each in answer["partitions"]])
+        return 0
+    page.table(QUEUE, [_queue_row(each) for each in queue["partitions"]])
+    held = [_held_row(each, held) for each in queue["partitions"] for held in each["held"]]
+    if held:
+        page.table(HELD, held)
     return 0
+
+
+def _queue_row(state: Mapping[str, Any]) -> Sequence[str]:
+    from config.quantities import number, span
+
+    end, waiting, due = state["end"], state["waiting"], state["next_due"]
+    ages = state["oldest_record_seconds"], state["oldest_arrival_seconds"]
+    return (
+        f"{state['topic']}-{state['partition']}",
+        str(state["start"]),
+        NOTHING if end is None or end < state["start"] else str(end),
+        number(max(state["high_watermark"] - state["start"], 0)),
+        NOTHING if waiting is None else number(waiting),
+        NOTHING if due is None else exactly(due),
+        *(NOTHING if age is None else span(round(age * 1000)) for age in ages),
+    )
+
+
+def _held_row(state: Mapping[str, Any], held: Mapping[str, Any]) -> Sequence[str]:
+    first, last = held["first"], held["last"]
+    return (
+        f"{state['topic']}-{state['partition']}",
+        str(first) if first == last else f"{first}-{last}",
+        str(held["deliveries"]),
+        held["member"] or "waits for its next delivery",
+        exactly(held["since"]),
+        exactly(held["until"]),
+    )
 
 
 def _reset(answer: Mapping[str, Any], *, as_json: bool) -> int:

@@ -86,8 +86,13 @@ class ServedPartition:
         self._due = Deadline()
         self._due.callback = self.time_came
         self._looked_ms = 0
+        self.next_look_ms: int | None = None
+        """No record that waits is due before this time; None when none waits."""
         self._waiting = 0
-        self._locks = Locks(parts.deadlines, self._lock_ms, self._lock_ended, self._wait_over)
+        now_ms = parts.clock.now_ms
+        self._locks = Locks(
+            parts.deadlines, now_ms, self._lock_ms, self._lock_ended, self._wait_over
+        )
         self._letters = LetterJobs(self, parts.letters, parts.deadlines, self._rests)
         self._retry = Deadline()
         self._retry.callback = self.load
@@ -148,6 +153,11 @@ class ServedPartition:
         if self.error is not None or self._records is None:
             return False
         return self._records.is_waiting or len(self._letters) > 0
+
+    @property
+    def in_memory(self) -> SharePartition | None:
+        """The records as they are, for those who look; None while they are read."""
+        return self._records
 
     @property
     def start(self) -> int | None:
@@ -273,6 +283,7 @@ class ServedPartition:
         delayed = records.delayed
         self._count_waiting(0 if delayed is None else delayed.waiting)
         next_ms = None if delayed is None else delayed.next_ms(records.rules)
+        self.next_look_ms = next_ms
         if next_ms is None:
             self._due.cancel()
             return

@@ -58,6 +58,13 @@ class ServedPartitions:
         """Records from the first unfinished one of each to the last that was given out."""
         return sum(each.in_flight for each in self.all())
 
+    def at_place(self, group: str, topic: str, index: int) -> ServedPartition | None:
+        """A share partition that is in memory, by names; from any thread."""
+        for key, served in list(self._by_group.get(group, {}).items()):
+            if key.partition == index and served.partition.topic == topic:
+                return served
+        return None
+
     def all(self) -> list[ServedPartition]:
         """Every one of them; from any thread."""
         groups = list(self._by_group.values())

@@ -124,6 +124,10 @@ class ShareSessions:
         """True while some member of the group has a session."""
         return group in self._of_group
 
+    def count_of(self, group: str) -> int:
+        """Number of the group's sessions."""
+        return self._of_group.get(group, 0)
+
     def of_connection(self, connection_id: int) -> list[ShareSession]:
         """The sessions that a connection began."""
         return list(self._of_connection.get(connection_id, ()))

@@ -18,7 +18,7 @@ WRITTEN_STATES: Final = frozenset((AVAILABLE, ACKNOWLEDGED, ARCHIVED))
 class AcquisitionLock:
     """Records that one member acquired at one time: its own until the deadline."""
 
-    __slots__ = ("deadline", "ended", "first", "held", "last", "member")
+    __slots__ = ("deadline", "ended", "first", "held", "last", "member", "since_ms", "until_ms")
 
     def __init__(self, member: str, first: int, last: int) -> None:
         """Holds nothing yet; all that it will ever hold is between the two offsets."""
@@ -27,6 +27,8 @@ class AcquisitionLock:
         self.last = last
         self.held = 0
         """Number of offsets whose acknowledgement is not durable yet."""
+        self.since_ms = self.until_ms = 0
+        """Begin and end by the wall clock of its begin, for those who look."""
         self.ended = False
         self.deadline = Deadline()
 
@@ -34,13 +36,15 @@ class AcquisitionLock:
 class RetryWait:
     """Records that nobody gets before a time, between two deliveries."""
 
-    __slots__ = ("deadline", "first", "is_over", "last")
+    __slots__ = ("deadline", "first", "is_over", "last", "since_ms", "until_ms")
 
     def __init__(self, first: int, last: int) -> None:
         """All records that wait for it are between the two offsets."""
         self.first = first
         self.last = last
         self.is_over = False
+        self.since_ms = self.until_ms = 0
+        """As of a lock."""
         self.deadline = Deadline()
 
 

@@ -5,10 +5,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from protocol.apis import create_topics, share_group_describe, share_group_heartbeat
+import pytest
+
+from broker.cli.main import main
+from protocol.apis import (
+    create_topics,
+    share_fetch,
+    share_group_describe,
+    share_group_heartbeat,
+)
+from protocol.records.builder import build_batch
 from tests.support.clients.admin import Admin
 from tests.support.clients.wire import WireClient
 from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.handler_world import produce_request
 
 
 @contextmanager
@@ -56,3 +66,47 @@ def test_members_go_on_after_a_kill_and_the_admin_api_shows_them(tmp_path: Path)
         assert beat(client, "a", -1).error_code == 0
         refused = admin.ask("GET", "/api/groups/g/reset?to=0")
         assert (refused.status, refused.content["error"]["code"]) == (409, "group_without_offsets")
+
+
+def fetched(client: WireClient, topic_id: Any, epoch: int) -> Any:
+    part = share_fetch.ShareFetchPartition(partition_index=0, acknowledgement_batches=[])
+    topics = [share_fetch.ShareFetchTopic(topic_id=topic_id, partitions=[part])]
+    request = share_fetch.ShareFetchRequest(
+        group_id="g", member_id="a", share_session_epoch=epoch, max_wait_ms=10_000, min_bytes=1,
+        max_bytes=1 << 20, max_records=500, batch_size=500, topics=topics,
+        forgotten_topics_data=[],
+    )  # fmt: skip
+    return client.call(request, 2)
+
+
+def test_who_holds_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running(tmp_path / "data") as (process, client):
+        topic = create_topics.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        client.call(create_topics.CreateTopicsRequest(topics=[topic]), 7)
+        admin = Admin(process.facts["http"])
+        assert admin.get("/api/share-groups") == {"groups": [], "next": None}
+        assert admin.ask("GET", "/api/share-groups/g").status == 404
+        (part,) = beat(client, "a", 0, "t").assignment.topic_partitions
+        fetched(client, part.topic_id, 0)
+        rows = [(1_700_000_000_000, None, b"%d" % number) for number in range(3)]
+        client.call(produce_request(build_batch(rows)), 12)
+        answer = fetched(client, part.topic_id, 1)
+        (got,) = answer.responses[0].partitions[0].acquired_records
+        assert (got.first_offset, got.last_offset, got.delivery_count) == (0, 2, 1)
+        (shown,) = admin.get("/api/share-groups")["groups"]
+        assert shown == {"group": "g", "partitions": 1, "sessions": 1, "behind": 3}
+        (state,) = admin.get("/api/share-groups/g")["partitions"]
+        assert (state["topic"], state["start"], state["end"]) == ("t", 0, 2)
+        assert state["records"]["acquired"] == 3
+        assert state["oldest_record_seconds"] > 86_400 > state["oldest_arrival_seconds"]
+        (held,) = state["held"]
+        assert (held["first"], held["last"], held["deliveries"], held["member"]) == (0, 2, 1, "a")
+        assert held["until"]["ms"] - held["since"]["ms"] == 30_000
+        monkeypatch.setenv("HOROLOG_HTTP", process.facts["http"])
+        assert main(("groups", "g")) == 0
+        text = capsys.readouterr().out
+        assert "1 member, 3 records behind" in text
+        (row,) = [line for line in text.splitlines() if "0-2" in line]
+        assert row.split()[:4] == ["t-0", "0-2", "1", "a"]

@@ -19,7 +19,7 @@ async def test_a_lock_ends_after_the_groups_duration() -> None:
     deadlines = Deadlines(asyncio.get_running_loop(), GroupTime(clock, machine))
     ended: list[AcquisitionLock] = []
     duration = [30_000]
-    locks = Locks(deadlines, lambda: duration[0], ended.append, nothing_waits)
+    locks = Locks(deadlines, clock.now_ms, lambda: duration[0], ended.append, nothing_waits)
     first, stopped, later = (
         AcquisitionLock("a", 0, 1),
         AcquisitionLock("a", 2, 3),
