@@ -114,7 +114,12 @@ class Fleet:
         self.segments = LedSegments(self._served.owned, self._rows)
         """Segments in the store, of partitions that are led here."""
         self._image = BrokerImage(
-            self._catalog, parts.topics, self._served, parts.on_nodes, parts.on_deleted
+            self._catalog,
+            parts.topics,
+            self._served,
+            parts.on_nodes,
+            parts.on_deleted,
+            monotonic=parts.monotonic,
         )
         ledger, times = PostgresLedger(self._url, settings.node_id), times_of(settings)
         self.transactions = FleetTransactions(ledger, parts.topics, self, (clock, times))

@@ -1,17 +1,17 @@
 """A node of a fleet: the services it is made of, and its settings as they are used."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from broker.access.store.objects import open_store
 from broker.access.store.refusals import TierRefused
+from broker.fleet.image import Others
 from broker.fleet.local_logs import StorePart
 from broker.fleet.segment_parts import SegmentParts
 from broker.fleet.times import FleetTimes
 from broker.partitions.commit import CommitPort
-from broker.runtime.endpoint import Endpoint
 from broker.runtime.lanes import DiskLane
 from broker.tier.tier import Tier
 from broker.topics.topic_catalog import TopicCatalog
@@ -34,7 +34,7 @@ class FleetParts(NamedTuple):
     local: CommitPort
     rng: Rng
     monotonic: Callable[[], float]
-    on_nodes: Callable[[Mapping[int, Mapping[str, Endpoint]]], None]
+    on_nodes: Others
     on_deleted: Callable[[Sequence[str], frozenset[UUID]], None]
     env: Env
     tier: Tier | None

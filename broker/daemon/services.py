@@ -44,7 +44,6 @@ from broker.runtime.connection_limits import (
     connections_within,
     or_unlimited,
 )
-from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
@@ -71,7 +70,7 @@ from broker.security.users import Users
 from broker.server.admin_actions import watched
 from broker.server.dispatcher import Dispatcher
 from broker.server.doors import Lobby
-from broker.server.endpoints import AdvertisedEndpoints
+from broker.server.endpoints import AdvertisedEndpoints, Nodes
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
 from broker.share.share_reads import ShareReads, ShareServices
@@ -438,12 +437,8 @@ class Services:
         partition = Partition(log, self._shared)
         return partition if self.fleet is None else self.fleet.stranger(partition)
 
-    def _nodes_changed(self, nodes: Mapping[int, Mapping[str, Endpoint]]) -> None:
-        others: dict[str, dict[int, Endpoint]] = {}
-        for node_id, listeners in nodes.items():
-            for name, each in listeners.items() if node_id != self.node_id else ():
-                others.setdefault(name, {})[node_id] = each
-        self.endpoints.others = others
+    def _nodes_changed(self, nodes: Nodes, gone: Nodes) -> None:
+        self.endpoints.others_are(nodes, gone, besides=self.node_id)
         self.rules.living_nodes = lambda: len(nodes)
 
     def _topics_deleted(self, names: Sequence[str], ids: frozenset[UUID]) -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from broker.fleet.catalog.port import FleetCatalog
 from broker.fleet.catalog.rows import Document, NodeRow, PartitionRow, ShardRow, TopicRow
+from broker.fleet.lately_gone import LatelyGone, Listeners
 from broker.fleet.led_partitions import LedPartitions
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
@@ -37,7 +38,7 @@ class FleetImage(Protocol):
 
 Follower = Callable[[bytes], Awaitable[None]]
 """Has a document. ConfigError, CorruptCheckpoint, NewerFormat: this node cannot."""
-Others = Callable[[Mapping[int, Mapping[str, Endpoint]]], None]
+Others = Callable[[Mapping[int, Listeners], Mapping[int, Listeners]], None]
 Deleted = Callable[[Sequence[str], frozenset[UUID]], None]
 
 
@@ -51,12 +52,15 @@ class BrokerImage:
         served: LedPartitions,
         on_nodes: Others,
         on_deleted: Deleted,
+        *,
+        monotonic: Callable[[], float],
     ) -> None:
         """Nothing is asked.
 
-        `on_nodes` hears where clients reach each node that lives, by listener; `on_deleted` the
-        names and ids of topics that went.
+        `on_nodes` hears where clients reach each node that lives, by listener, and each that has
+        gone lately; `on_deleted` the names and ids of topics that went.
         """
+        self._gone = LatelyGone(monotonic)
         self._catalog = catalog
         self._topics = topics
         self._served = served
@@ -102,10 +106,11 @@ class BrokerImage:
             for each in nodes
             if not each.is_fenced
         }
-        now = (self.version, living, tuple(shards))
+        gone = self._gone.look(living)
+        now = (self.version, living, gone, tuple(shards))
         if now != self._seen:
             self._seen = now
-            self._on_nodes(living)
+            self._on_nodes(living, gone)
             self._served.led_elsewhere(self.rows, {each.shard_id: each for each in shards})
 
     async def _follow(self) -> None:

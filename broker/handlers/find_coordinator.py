@@ -134,7 +134,7 @@ def _place(key: str, key_type: int, context: Context) -> tuple[int, Endpoint]:
     services = context.services
     elsewhere = _leader_elsewhere(key, key_type, services)
     if elsewhere is not None:
-        address = services.endpoints.others_of(context.peer).get(elsewhere.node_id)
+        address = services.endpoints.known_to(context.peer).get(elsewhere.node_id)
         if address is not None:
             return elsewhere.node_id, address
     return services.node_id, services.endpoints.of(context.peer)

@@ -234,7 +234,7 @@ def _respond(
             MetadataResponseBroker(node_id=services.node_id, host=host, port=port),
             *(
                 MetadataResponseBroker(node_id=number, host=host, port=port)
-                for number, (host, port) in services.endpoints.others_of(context.peer).items()
+                for number, (host, port) in services.endpoints.known_to(context.peer).items()
             ),
         ],
         cluster_id=services.logs.cluster_id,

@@ -15,6 +15,8 @@ from broker.server.networks import is_outside
 from storage.env import FileSystem
 
 NOBODY: Mapping[int, Endpoint] = MappingProxyType({})
+Nodes = Mapping[int, Mapping[str, Endpoint]]
+"""Addresses of nodes by their ids, of each by listener."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class AdvertisedEndpoints:
         """`listeners` by name, filled while ports are bound; `fs` shows the machine's networks."""
         self.others: Mapping[str, Mapping[int, Endpoint]] = {}
         """In a fleet: the other nodes that live, by listener and by their ids."""
+        self.gone: Mapping[str, Mapping[int, Endpoint]] = {}
+        """Those that lived lately, and may come back."""
         self._listeners = listeners
         self._fs = fs
 
@@ -61,12 +65,29 @@ class AdvertisedEndpoints:
         """Addresses for other nodes' clients, by listener."""
         return {name: each.dialled for name, each in self._listeners.items()}
 
+    def others_are(self, living: Nodes, gone: Nodes, *, besides: int) -> None:
+        """The nodes of the fleet, by their ids, are these from now on. `besides`: this one's id."""
+        self.others, self.gone = _by_listener(living, besides), _by_listener(gone, besides)
+
     def others_of(self, peer: Peer) -> Mapping[int, Endpoint]:
         """Other nodes that the client at the other end of `peer` can reach, by their ids."""
         return self.others.get(peer.listener_name, NOBODY)
+
+    def known_to(self, peer: Peer) -> Mapping[int, Endpoint]:
+        """As `others_of`, and those that the client need not forget."""
+        gone = self.gone.get(peer.listener_name)
+        return {**gone, **self.others_of(peer)} if gone else self.others_of(peer)
 
     def of(self, peer: Peer) -> Endpoint:
         """The address for the client at the other end of `peer`."""
         listener = self._listeners[peer.listener_name]
         outside = listener.published is not None and is_outside(self._fs, peer.client_host)
         return listener.endpoint_for(peer.local_host, peer.local_port, outside=outside)
+
+
+def _by_listener(nodes: Nodes, besides: int) -> Mapping[str, Mapping[int, Endpoint]]:
+    found: dict[str, dict[int, Endpoint]] = {}
+    for node_id, listeners in nodes.items():
+        for name, each in listeners.items() if node_id != besides else ():
+            found.setdefault(name, {})[node_id] = each
+    return found

@@ -107,12 +107,16 @@ class FixedEndpoints:
 
     def __init__(self) -> None:
         self.others: dict[int, Endpoint] = {}
+        self.gone: dict[int, Endpoint] = {}
 
     def of(self, _: Peer) -> Endpoint:
         return Endpoint("broker.test", 9092)
 
     def others_of(self, _: Peer) -> dict[int, Endpoint]:
         return self.others
+
+    def known_to(self, _: Peer) -> dict[int, Endpoint]:
+        return {**self.gone, **self.others}
 
 
 class ManualCommit:

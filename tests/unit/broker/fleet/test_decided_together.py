@@ -1,6 +1,7 @@
 """Topics, settings, users, ACLs and quotas of a fleet: decided on one node, had by every one."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
@@ -65,8 +66,8 @@ class FleetNodeWorld(World):
         self.commits = FleetCommit(self.commit, LoopClock(), lambda *_: None, 5.0)
         self.led = LedPartitions(node_id, broker.topics, self.commits, {})
         self.image = BrokerImage(
-            rows, broker.topics, self.led, self.other_nodes.update,
-            lambda names, _: self.deleted.extend(names),
+            rows, broker.topics, self.led, lambda living, _: self.other_nodes.update(living),
+            lambda names, _: self.deleted.extend(names), monotonic=time.monotonic,
         )  # fmt: skip
         reach = FleetReach(rows, None, LoopClock(), FleetTimes(), Inline(), FleetTally())
         authority = FleetAuthority(reach, self.image, SHARDS)

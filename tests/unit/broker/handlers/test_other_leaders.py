@@ -103,6 +103,15 @@ async def test_a_read_that_waits_is_answered_when_another_leads(world: World) ->
     assert part.error_code == E.NOT_LEADER_OR_FOLLOWER
 
 
+async def test_a_node_that_has_just_gone_is_in_metadata_and_not_described(world: World) -> None:
+    """A client of librdkafka would forget it, and wait for what it had cached of it."""
+    world.broker.endpoints.others, world.broker.endpoints.gone = {}, {THERE: ADDRESS}
+    shown = await world.call(metadata.MetadataRequest(topics=[]), 12)
+    assert {each.node_id: each.host for each in shown.brokers}[THERE] == ADDRESS.host
+    described = await world.call(describe_cluster.DescribeClusterRequest(), 1)
+    assert [each.broker_id for each in described.brokers] == [HERE]
+
+
 async def test_metadata_shows_all_nodes_and_each_leader(world: World) -> None:
     async def shown() -> Any:
         return await world.call(metadata.MetadataRequest(topics=None), 12)
