@@ -40,6 +40,7 @@ from tests.bench import (
     time_cells,
     tls_cells,
     transaction_cells,
+    waiting_cells,
 )
 from tests.bench.cell import FULL, QUICK, TINY, Cell, Scale
 from tests.bench.peers import Peer
@@ -67,6 +68,7 @@ FAMILIES = (
     transaction_cells,
     rights_cells,
     tls_cells,
+    waiting_cells,
     time_in_tier_cells,
     loss_cells,
     switched_cells,
