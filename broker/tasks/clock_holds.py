@@ -93,6 +93,8 @@ READERS: Mapping[str, str] = {
     "broker/security/sasl/sessions.py": _SESSIONS,
     "broker/security/sasl/signed_tokens.py": "whether a token has begun, and has not ended",
     "broker/server/doors.py": _SESSIONS,
+    "broker/share/letters/dead_letters.py": _STAMPS,
+    "broker/share/locks.py": _SHOWN,
     "broker/share/served_partition.py": "where a group begins that wants the last hours",
     "broker/share/waits/intake.py": "when records are due; a jump of it makes none due early",
     "broker/share/state/coordinator.py": _STAMPS,
