@@ -109,7 +109,11 @@ class Fleet:
         self._coordinators: dict[str, Coordinating] = {}
         self._shared: list[SharedDocument] = []
         self._served = LedPartitions(
-            settings.node_id, parts.topics, self.commit, self._coordinators
+            settings.node_id,
+            parts.topics,
+            self.commit,
+            self._coordinators,
+            monotonic=parts.monotonic,
         )
         self.segments = LedSegments(self._served.owned, self._rows)
         """Segments in the store, of partitions that are led here."""

@@ -1,6 +1,6 @@
 """Partitions of a node of a fleet, as its clients meet them: led here, or by another node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, ShardRow, TopicRow
@@ -39,8 +39,11 @@ class LedPartitions:
         topics: TopicCatalog,
         commit: FleetCommit,
         coordinators: Mapping[str, Coordinating],
+        *,
+        monotonic: Callable[[], float],
     ) -> None:
         """Nothing is led here. `coordinators` by the names of the topics that they remember in."""
+        self._monotonic = monotonic
         self._coordinators = coordinators
         self._node_id = node_id
         self._topics = topics
@@ -52,7 +55,8 @@ class LedPartitions:
         partition = self._topics.put_in_service(log.log)
         self._here[log.partition] = _Led(log, partition)
         self._commit.serve(log.log, log, commits)
-        partition.led_by(Leadership(self._node_id, log.shard.epoch, is_here=True))
+        epoch, now = log.shard.epoch, self._monotonic()
+        partition.led_by(Leadership(self._node_id, epoch, is_here=True, gained_at=now))
         coordinator = self._coordinators.get(partition.topic)
         if coordinator is not None:
             coordinator.gained(partition)

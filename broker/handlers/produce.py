@@ -11,7 +11,7 @@ from typing import NamedTuple, overload
 
 from broker.guards.admission import Intake
 from broker.partitions.fetch_waiters import FetchWaiters
-from broker.partitions.partition import ACKS_ALL, Partition
+from broker.partitions.partition import ACKS_ALL, Partition, skipped_at_a_new_leader
 from broker.record_times.audit_stream import AuditStream
 from broker.record_times.offenders import DirtyClients
 from broker.runtime.connection_limits import CloseConnection
@@ -265,9 +265,10 @@ def _success(
 def _refusal(
     index: int, error: KafkaError, partition: Partition | None, context: Context
 ) -> PartitionProduceResponse:
-    context.count_error(error.code)
     if partition is not None:
+        error = skipped_at_a_new_leader(error, partition, context.services.probes.monotonic())
         context.services.probes.append_failed(partition.topic)
+    context.count_error(error.code)
     code = error.code
     if code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE_VERSION:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -24,7 +24,13 @@ from storage.search.segment_access import NotInMemory
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.validation.unpacking import TooMuchWork, Work
 
-__all__ = ["ACKS_ALL", "Partition", "PartitionServices", "last_fetchable"]
+__all__ = [
+    "ACKS_ALL",
+    "Partition",
+    "PartitionServices",
+    "last_fetchable",
+    "skipped_at_a_new_leader",
+]
 
 T = TypeVar("T")
 
@@ -276,3 +282,20 @@ class Partition:
 def last_fetchable(snapshot: LogSnapshot, *, committed: bool) -> int:
     """The first offset that a consumer of this isolation level may not see."""
     return snapshot.last_stable_offset if committed else snapshot.high_watermark
+
+
+def skipped_at_a_new_leader(error: KafkaError, partition: Partition, now: float) -> KafkaError:
+    """NOT_LEADER_OR_FOLLOWER in place of an error about sequences, just after the leader changed.
+
+    Batches before this one were refused on their way, and come again in their order when this one
+    does. After OUT_OF_ORDER_SEQUENCE_NUMBER a producer of librdkafka would begin a new epoch, and
+    send with it also what it does not know to be stored: that would be there twice.
+    """
+    leadership = partition.leadership
+    if error.code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER or leadership is None:
+        return error
+    if not leadership.is_new(now):
+        return error
+    place = f"{partition.topic}-{partition.index}"
+    text = f"{place}: the leader has just changed, and batches before this one are missing"
+    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
-from broker.partitions.partition import Partition
+from broker.partitions.partition import Partition, skipped_at_a_new_leader
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import wait_for
 from broker.runtime.probes import BrokerProbes
@@ -151,8 +151,8 @@ async def _join_and_append(
             if each.place in errors:
                 refused.setdefault(each.key, _as_answered(errors[each.place], context))
     for each in entrants:
-        if each.key not in refused and _is_lost(each, context.services.topics):
-            refused[each.key] = _MUST_BEGIN_WITH_0
+        if each.key not in refused and (error := _lost(each, context)) is not None:
+            refused[each.key] = error
     return append(request, context, refused)
 
 
@@ -172,17 +172,20 @@ def _places(
     return places
 
 
-def _is_lost(entrant: _Entrant, topics: TopicCatalog) -> bool:
-    """True when a batch before it is missing: the partition does not know the producer.
+def _lost(entrant: _Entrant, context: Producing) -> KafkaError | None:
+    """The error when a batch before it is missing: the partition does not know the producer.
 
     Judged when the ones before it have been appended, unless they still wait for a lane; and by
     what leads now, since a partition may have moved meanwhile.
     """
-    partition = topics.image.partition(*entrant.place)
+    partition = context.services.topics.image.partition(*entrant.place)
     if partition is None or partition.leader_elsewhere is not None:
-        return False  # the append will say so
+        return None  # the append will say so
     is_unknown = partition.log.producers.get(entrant.claim.producer_id) is None
-    return is_unknown and entrant.base_sequence != 0 and not partition.writer.is_writing
+    if not is_unknown or not entrant.base_sequence or partition.writer.is_writing:
+        return None
+    now = context.services.probes.monotonic()
+    return skipped_at_a_new_leader(_MUST_BEGIN_WITH_0, partition, now)
 
 
 def _as_answered(error: KafkaError, context: Producing) -> KafkaError:

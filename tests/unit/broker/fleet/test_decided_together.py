@@ -64,7 +64,7 @@ class FleetNodeWorld(World):
         self.rows, self.other_nodes, self.deleted = rows, dict[int, Any](), list[str]()
         broker = self.broker
         self.commits = FleetCommit(self.commit, LoopClock(), lambda *_: None, 5.0)
-        self.led = LedPartitions(node_id, broker.topics, self.commits, {})
+        self.led = LedPartitions(node_id, broker.topics, self.commits, {}, monotonic=time.monotonic)
         self.image = BrokerImage(
             rows, broker.topics, self.led, lambda living, _: self.other_nodes.update(living),
             lambda names, _: self.deleted.extend(names), monotonic=time.monotonic,

@@ -77,6 +77,22 @@ async def test_batches_are_of_the_leaders_epoch(world: World) -> None:
     assert [each.epoch for each in world.partition().log.epochs.entries] == [0, 7]
 
 
+async def test_a_batch_behind_refused_ones_is_sent_again_with_them(world: World) -> None:
+    """An error about sequences would have a producer begin a new epoch, with what is stored."""
+    now = world.clock.monotonic()
+    world.partition().led_by(Leadership(HERE, 7, is_here=True, gained_at=now))
+    of = {"producer_id": 9, "producer_epoch": 0}
+    assert (await world.produce(b"a", base_sequence=0, **of)).error_code == 0
+    skips = await world.produce(b"c", base_sequence=2, **of)
+    assert skips.error_code == E.NOT_LEADER_OR_FOLLOWER
+    assert "batches before this one are missing" in skips.error_message
+    assert (await world.produce(b"b", base_sequence=1, **of)).error_code == 0
+    assert (await world.produce(b"c", base_sequence=2, **of)).error_code == 0
+    world.clock.advance(10_000)
+    lost = await world.produce(b"e", base_sequence=4, **of)
+    assert lost.error_code == E.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
 async def test_a_read_is_refused_and_names_the_leader(world: World) -> None:
     led(world, THERE, 7)
     part, whole = await read(world)

@@ -396,6 +396,17 @@ async def test_a_partition_that_is_led_elsewhere_knows_no_producers(
     assert await one.send(b"a", sequence=3) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+async def test_a_leader_that_is_new_to_a_producer_has_it_send_again(
+    world: TransactionWorld,
+) -> None:
+    one = await producer(world, version=2)
+    now = world.clock.monotonic()
+    world.partition().led_by(Leadership(1, 8, is_here=True, gained_at=now))
+    assert await one.send(b"b", sequence=1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert await one.send(b"a", sequence=0) == 0
+    assert await one.send(b"b", sequence=1) == 0
+
+
 async def test_partitions_that_cannot_join(world: TransactionWorld) -> None:
     one = await producer(world)
     unknown, skipped = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
