@@ -144,18 +144,24 @@ class TransactionCoordinator:
         rules.check_joined(self.require(claim).facts, claim, place)
 
     async def end(self, claim: ProducerClaim, *, commit: bool, version: int = 0) -> tuple[int, int]:
-        """EndTxn: the end is durable when it returns; the id and epoch to go on with."""
+        """EndTxn: the end is durable when it returns; the id and epoch to go on with.
+
+        Nothing is written into the transaction any more then. Where that is not known, KafkaError,
+        and it ends all the same.
+        """
         owner = self.require(claim)
         await owner.turn.acquire()
         is_ending = False
         try:
             is_ending = await self._end(owner, claim, commit=commit, version=version)
+            if is_ending:
+                await self.steps.close(owner)
         finally:
-            if not is_ending:
+            if is_ending:
+                self._run(self._complete_and_release(owner))
+            else:
                 owner.turn.release()
         facts = owner.facts
-        if is_ending:
-            self._run(self._complete_and_release(owner))
         if facts.next_producer_id != NONE:
             return facts.next_producer_id, 0
         return facts.producer_id, facts.producer_epoch

@@ -112,6 +112,9 @@ class LocalParticipants:
     async def join(self, claim: ProducerClaim, places: Iterable[Place]) -> None:
         """As the port has it."""
 
+    async def close(self, transactional_id: str, ending: "Ending") -> None:
+        """As the port has it: who writes asks the coordinator, which knows."""
+
     async def end(
         self,
         transactional_id: str,  # noqa: ARG002 - the call of a port

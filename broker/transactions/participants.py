@@ -26,6 +26,9 @@ class Participants(Protocol):
         That they do is durable already.
         """
 
+    async def close(self, transactional_id: str, ending: Ending) -> None:
+        """They take no record of the transaction any more when it returns. KafkaError."""
+
     async def end(
         self, transactional_id: str, ending: Ending, places: Iterable[Place]
     ) -> Mapping[Place, KafkaError]:

@@ -105,6 +105,10 @@ class Steps:
         self.ended[why] += 1
         await self.complete(owner)
 
+    async def close(self, owner: Transactional) -> None:
+        """Its partitions take no more records: the next transaction may begin. KafkaError."""
+        await self.participants.close(owner.transactional_id, self._ending(owner))
+
     async def complete(self, owner: Transactional) -> None:
         """Markers, and then that they are written; what fails is tried again later.
 
@@ -114,13 +118,15 @@ class Steps:
         facts = owner.facts
         if facts.state not in PREPARED:
             return
-        state = self._topic.partitions[self._topic.index_of(owner.transactional_id)]
-        ending = Ending(
-            facts.producer_id, facts.producer_epoch, facts.is_commit, state.leader_epoch
-        )
+        ending = self._ending(owner)
         failed = await self.participants.end(owner.transactional_id, ending, facts.partitions)
         if all(each.code in ENDED_BY_OTHERS for each in failed.values()):
             await self.write(owner, completed(facts, self.now_ms), acks=ACKS_WRITTEN)
+
+    def _ending(self, owner: Transactional) -> Ending:
+        facts = owner.facts
+        state = self._topic.partitions[self._topic.index_of(owner.transactional_id)]
+        return Ending(facts.producer_id, facts.producer_epoch, facts.is_commit, state.leader_epoch)
 
     @asynccontextmanager
     async def turn(self, owner: Transactional) -> AsyncIterator[None]:

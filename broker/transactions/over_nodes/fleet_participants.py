@@ -65,6 +65,8 @@ class FleetParticipants:
         self._ledger, self._standing, self._names, self._clock, self._times = reach
         self._waits = waits
         self._numbers = count(1)
+        self._closed: dict[int, tuple[Ending, OwnedShard]] = {}
+        """Ends that are ordered, and by which shard, until their markers are waited for."""
         self.topic: StateTopic | None = None
         """Topic of the coordinator that orders, as soon as there is one."""
 
@@ -75,13 +77,22 @@ class FleetParticipants:
         order = self._order(claim.transactional_id, producer, None)
         await self._ordered(order._replace(partitions=keys))
 
+    async def close(self, transactional_id: str, ending: Ending) -> None:
+        """As the port has it: all that joined are ended."""
+        producer = ending.producer_id, ending.producer_epoch
+        order = self._order(transactional_id, producer, ending.commit)
+        await self._ordered(order)
+        self._closed[ending.producer_id] = ending, order.shard
+
     async def end(
         self, transactional_id: str, ending: Ending, places: Iterable[Place]
     ) -> Mapping[Place, KafkaError]:
         """As the port has it: all that joined are ended, whatever `places` are."""
-        producer = ending.producer_id, ending.producer_epoch
+        closed = self._closed.pop(ending.producer_id, None)
         try:
-            await self._ordered(self._order(transactional_id, producer, ending.commit))
+            if closed is None or closed != (ending, self._shard_of(transactional_id)):
+                await self.close(transactional_id, ending)
+                del self._closed[ending.producer_id]
             await self._marked(ending.producer_id)
         except KafkaError as error:
             return dict.fromkeys(places, error)

@@ -3,7 +3,7 @@ again while nodes, catalog and answers fail; judged by the oracle of `transactio
 """
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
@@ -58,7 +58,6 @@ class _History:
         self.world = TransactionWorld(seed, PRODUCERS)
         self.told: Counter[bool] = Counter()
         self.late: set[asyncio.Task[None]] = set()
-        self.joined: dict[TransactionId, list[int]] = defaultdict(list)
 
     async def run(self) -> TransactionsLived:
         world, faults = self.world, Faults(self.world)
@@ -125,7 +124,6 @@ class _History:
     async def _join(self, transaction: TransactionId, partition: int) -> None:
         coordinator = STATES[transaction.producer % len(STATES)]
         await self._until(coordinator, lambda node: node.join(transaction, partition))
-        self.joined[transaction].append(partition)
 
     async def _produce(self, transaction: TransactionId, partition: int, index: int) -> None:
         offset = await self._until(
@@ -142,11 +140,9 @@ class _History:
         return False
 
     def _later(self, transaction: TransactionId, within: float = 20.0) -> None:
-        """A record that its client has given up comes all the same, to one that has joined."""
-        dice, joined = self.world.dice, self.joined[transaction]
-        if not joined:
-            return
-        partition, wait = dice.choice(joined), dice.uniform(0.0, within)
+        """A record that its client has given up comes all the same, to any partition."""
+        dice = self.world.dice
+        partition, wait = dice.choice(DATA), dice.uniform(0.0, within)
 
         async def late() -> None:
             await asyncio.sleep(wait)

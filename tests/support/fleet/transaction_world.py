@@ -259,6 +259,10 @@ class TransactionNode(SimNode):
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE)
             if state.phase is Phase.ONGOING:
                 await self._remember(producer, state._replace(phase=phase))
+                epoch = self._states(producer).owned.shard.epoch
+                await self.participants.close(
+                    str(producer), Ending(producer, state.epoch, commits, epoch)
+                )
             elif state.phase not in {phase, ENDING[phase]}:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         self.keep(self._go_on(producer))

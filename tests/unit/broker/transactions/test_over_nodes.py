@@ -241,6 +241,34 @@ async def test_nothing_is_admitted_behind_the_marker(world: World) -> None:
 
 
 @in_world
+async def test_nothing_is_admitted_once_it_is_closed(world: World) -> None:
+    """Before any marker is written; the end then needs no other order."""
+    await world.join(HERE, THERE)
+    world.first.may_end = world.second.may_end = False
+    await world.first.participants.close("id", ENDING)
+    for node, place in ((world.first, HERE), (world.second, THERE)):
+        refused = await node.admission.admit(CLAIM, [place])
+        assert refused[place].code == ErrorCode.TRANSACTION_ABORTABLE
+    newest = dict(world.first.rows.newest)
+    world.first.may_end = world.second.may_end = True
+    assert await world.end() == {}
+    assert world.first.rows.newest == newest
+    assert sorted(world.written) == [(ENDING, HERE), (ENDING, THERE)]
+
+
+@in_world
+async def test_one_that_cannot_be_closed_ends_later(world: World) -> None:
+    await world.join(THERE)
+    world.first.ledger.lost = 1_000_000
+    with pytest.raises(KafkaError) as refused:
+        await world.first.participants.close("id", ENDING)
+    assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.first.ledger.lost = 0
+    assert await world.end() == {}
+    assert world.written == [(ENDING, THERE)]
+
+
+@in_world
 async def test_requests_of_one_producer_are_admitted_in_order(world: World) -> None:
     await world.join(HERE, THERE)
     admission, order = world.first.admission, list[int]()
