@@ -392,7 +392,8 @@ async def test_the_document_lists_exactly_what_is_served(world: World) -> None:
             answered = await world.ask(method, real)
             served = method.lower() in operations
             assert (answered.status == 405) != served, (method, path)
-            assert answered.status != 404
+            is_missing = answered.status == 404
+            assert not is_missing or answered.content["error"]["code"] == "unknown_group"
     names = [each["operationId"] for o in document["paths"].values() for each in o.values()]
     assert len(set(names)) == len(names)
 

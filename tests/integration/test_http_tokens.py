@@ -44,7 +44,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         },
     )
     async with running_broker(tmp_path / "data", settings) as broker:
-        await broker.services.rules.auto_create(["seen", "unseen"])
+        await broker.services.rules.auto_create(["seen", "unseen"], lambda _: None)
         acl = Acl(
             ResourceType.TOPIC, PatternType.LITERAL, "seen", "User:alice", "*",
             AclOperation.DESCRIBE, AclPermission.ALLOW,

@@ -25,7 +25,9 @@ def test_a_start_without_the_library_is_refused_by_its_name(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_telemetry_library(config(ON))
-    monkeypatch.setitem(sys.modules, missing, None)
+    loaded = [each for each in sys.modules if f"{each}.".startswith(f"{missing}.")]
+    for each in {missing, *loaded}:
+        monkeypatch.setitem(sys.modules, each, None)
     with pytest.raises(ConfigError, match=r"needs the library .*: pip install 'horolog\[telemetry"):
         check_telemetry_library(config(ON))
     check_telemetry_library(config())
