@@ -370,11 +370,11 @@ def test_200_partitions_of_100_segments_are_asked_for_as_they_come_into_sight(
         page.get_by_role("button", name="Pause").click()
         assert big.bytes < 1_000_000
         assert max(big.bars) < 60, "of those in sight, and a few around them"
-        assert len(row(page, "big-0").locator("canvas").evaluate(_PAINTED)["columns"]) > 100
+        canvas = """document.querySelector('[data-key="big:%d"] canvas')"""
+        until(page, f"({_PAINTED})({canvas % 0}).columns.length > 100")
         far = page.get_by_role("button", name="big-150")
         far.scroll_into_view_if_needed()
-        canvas = """document.querySelector('[data-key="big:150"] canvas')"""
-        until(page, f"({_PAINTED})({canvas}).columns.length > 100")
+        until(page, f"({_PAINTED})({canvas % 150}).columns.length > 100")
 
 
 def test_more_partitions_than_a_page_holds_are_on_the_next(
