@@ -44,6 +44,7 @@ from broker.runtime.connection_limits import (
     connections_within,
     or_unlimited,
 )
+from broker.runtime.endpoint import Nodes
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
@@ -70,7 +71,7 @@ from broker.security.users import Users
 from broker.server.admin_actions import watched
 from broker.server.dispatcher import Dispatcher
 from broker.server.doors import Lobby
-from broker.server.endpoints import AdvertisedEndpoints, Nodes
+from broker.server.endpoints import AdvertisedEndpoints
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
 from broker.share.share_reads import ShareReads, ShareServices

@@ -1,14 +1,14 @@
 """Topics, settings and leaders of a fleet, as its rows have them, in the image of this node."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 from uuid import UUID
 
 from broker.fleet.catalog.port import FleetCatalog
 from broker.fleet.catalog.rows import Document, NodeRow, PartitionRow, ShardRow, TopicRow
-from broker.fleet.lately_gone import LatelyGone, Listeners
+from broker.fleet.lately_gone import LatelyGone
 from broker.fleet.led_partitions import LedPartitions
-from broker.runtime.endpoint import Endpoint
+from broker.runtime.endpoint import Endpoint, Nodes
 from broker.runtime.event_log import event
 from broker.topics.authority import DecidedTopic
 from broker.topics.topic_catalog import TopicCatalog
@@ -38,7 +38,7 @@ class FleetImage(Protocol):
 
 Follower = Callable[[bytes], Awaitable[None]]
 """Has a document. ConfigError, CorruptCheckpoint, NewerFormat: this node cannot."""
-Others = Callable[[Mapping[int, Listeners], Mapping[int, Listeners]], None]
+Others = Callable[[Nodes, Nodes], None]
 Deleted = Callable[[Sequence[str], frozenset[UUID]], None]
 
 

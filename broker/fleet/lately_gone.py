@@ -6,9 +6,8 @@ it had cached for that one, as who coordinates a group, then waits for ever (see
 
 from collections.abc import Callable, Mapping
 
-from broker.runtime.endpoint import Endpoint
+from broker.runtime.endpoint import Endpoint, Nodes
 
-Listeners = Mapping[str, Endpoint]
 KEPT_SECONDS = 300.0
 """Long enough for a restart, and for clients to have asked for other leaders and coordinators."""
 
@@ -19,10 +18,10 @@ class LatelyGone:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         """No node was seen."""
         self._monotonic = monotonic
-        self._lived: dict[int, tuple[Listeners, float]] = {}
+        self._lived: dict[int, tuple[Mapping[str, Endpoint], float]] = {}
         """Addresses of a node, and when it was seen to live."""
 
-    def look(self, living: Mapping[int, Listeners]) -> Mapping[int, Listeners]:
+    def look(self, living: Nodes) -> Nodes:
         """Those that lived within `KEPT_SECONDS`, but for those that live now."""
         now = self._monotonic()
         self._lived.update((each, (listeners, now)) for each, listeners in living.items())

@@ -4,12 +4,13 @@ A connection over the limit does not count; it is closed after the time that bri
 to the limit, so that clients which come again at once do not come often.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 from broker.quotas.rate import WindowedRate
+from broker.quotas.recent import Recent
 from broker.quotas.table import CONNECTION_CREATION_RATE, IP, QuotaTable
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ class ArrivalQuota:
         throttled: "Throttled",
     ) -> None:
         """Nobody has a limit until `use`."""
-        self._windows, self._window_ms = windows, window_ms
+        self._window_ms = window_ms
         self._monotonic = monotonic
         self._throttled = throttled
         self._bounds: dict[str | None, float] = {}
-        self._rates: OrderedDict[str, WindowedRate] = OrderedDict()
+        self._rates = Recent[str, WindowedRate](
+            partial(WindowedRate, windows, window_ms), MAX_RATES
+        )
 
     def use(self, table: QuotaTable) -> None:
         """The limits from now on; of two spellings of an address, the smaller limit."""
@@ -57,7 +60,7 @@ class ArrivalQuota:
         if bound is None:
             return 0
         now_ms = self._monotonic() * 1000
-        rate = self._rate(address)
+        rate = self._rates.of(address)
         rate.add(1, now_ms)
         excess_ms = rate.excess_ms(bound, now_ms)
         if not excess_ms:
@@ -66,16 +69,6 @@ class ArrivalQuota:
         rest_ms = max(1, min(round(excess_ms), self._window_ms))
         self._throttled.add(CONNECTION_CREATION_RATE, rest_ms)
         return rest_ms
-
-    def _rate(self, address: str) -> WindowedRate:
-        rates = self._rates
-        rate = rates.get(address)
-        if rate is None:
-            if len(rates) >= MAX_RATES:
-                rates.popitem(last=False)
-            rate = rates[address] = WindowedRate(self._windows, self._window_ms)
-        rates.move_to_end(address)
-        return rate
 
 
 def spelled(host: str) -> str:

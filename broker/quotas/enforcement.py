@@ -8,13 +8,14 @@ is that of the event loop, in percent of one core.
 Exists only while a limit is set, so that who has none pays for none. Used on the event loop only.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 from broker.quotas.mutations import Allowance, LimitedAllowance, MutationBuckets
 from broker.quotas.rate import WindowedRate
+from broker.quotas.recent import Recent
 from broker.quotas.table import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -79,7 +80,9 @@ class Enforcement:
         self._throttled = throttled
         self._table = QuotaTable()
         self._known: dict[tuple[str, str, str], Limit | None] = {}
-        self._rates: OrderedDict[tuple[str, tuple[str, str]], WindowedRate] = OrderedDict()
+        self._rates = Recent[tuple[str, tuple[str, str]], WindowedRate](
+            partial(WindowedRate, windows, window_ms), MAX_RATES
+        )
         self._buckets = MutationBuckets(burst_seconds)
         self._logged_ms: dict[str, float] = {}
 
@@ -121,7 +124,7 @@ class Enforcement:
         if throttle_ms:
             limit = self._limit(CONSUMER_BYTE_RATE, context)
             assert limit is not None
-            self._rate(CONSUMER_BYTE_RATE, limit).add(-size_bytes, self._now_ms())
+            self._rates.of((CONSUMER_BYTE_RATE, limit.shared_by)).add(-size_bytes, self._now_ms())
         return throttle_ms
 
     def sent(self, context: RequestContext[Any], size_bytes: int) -> int:
@@ -158,7 +161,7 @@ class Enforcement:
         if limit is None:
             return 0
         now_ms = self._now_ms()
-        rate = self._rate(key, limit)
+        rate = self._rates.of((key, limit.shared_by))
         rate.add(amount, now_ms)
         throttle_ms = min(round(rate.excess_ms(limit.bound, now_ms)), MAX_THROTTLE_MS)
         if throttle_ms > 0:
@@ -177,16 +180,6 @@ class Enforcement:
             found = self._table.limit(key, user, client_id, is_super=is_super)
             known[key, user, client_id] = found
             return found
-
-    def _rate(self, key: str, limit: Limit) -> WindowedRate:
-        name, rates = (key, limit.shared_by), self._rates
-        rate = rates.get(name)
-        if rate is None:
-            if len(rates) >= MAX_RATES:
-                rates.popitem(last=False)
-            rate = rates[name] = WindowedRate(self._windows, self._window_ms)
-        rates.move_to_end(name)
-        return rate
 
     def _tell(self, key: str, context: RequestContext[Any], throttle_ms: int) -> None:
         """Counts one throttling; a line in the log for each limit at most once a minute."""

@@ -5,9 +5,9 @@ nothing. Versions of the APIs that know THROTTLING_QUOTA_EXCEEDED (89) are refus
 older ones ask for is done, and they rest.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 
+from broker.quotas.recent import Recent
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_BUCKETS = 10_000  # kept at one time; the one that rested longest gives way
@@ -89,21 +89,10 @@ class LimitedAllowance(Allowance):
             self._on_rest(self.rest_ms)
 
 
-class MutationBuckets:
-    """The buckets of all who have a limit."""
+class MutationBuckets(Recent[tuple[str, str], TokenBucket]):
+    """The buckets of all who have a limit, by who shares one."""
 
     def __init__(self, burst_seconds: float) -> None:
         """`burst_seconds`: the time for which a client that rests saves up."""
+        super().__init__(TokenBucket, MAX_BUCKETS)
         self.burst_seconds = burst_seconds
-        self._buckets: OrderedDict[tuple[str, str], TokenBucket] = OrderedDict()
-
-    def of(self, shared_by: tuple[str, str]) -> TokenBucket:
-        """The bucket of those who share one."""
-        buckets = self._buckets
-        bucket = buckets.get(shared_by)
-        if bucket is None:
-            if len(buckets) >= MAX_BUCKETS:
-                buckets.popitem(last=False)
-            bucket = buckets[shared_by] = TokenBucket()
-        buckets.move_to_end(shared_by)
-        return bucket

@@ -1,5 +1,6 @@
-"""An address that clients dial."""
+"""Addresses that clients dial."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -12,3 +13,7 @@ class Endpoint(NamedTuple):
     def __str__(self) -> str:
         """`host:port`, an IPv6 host in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+Nodes = Mapping[int, Mapping[str, Endpoint]]
+"""Addresses of nodes by their ids, of each by listener."""

@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from broker.runtime.endpoint import Endpoint
+from broker.runtime.endpoint import Endpoint, Nodes
 from broker.runtime.request_context import Peer
 from broker.server.networks import is_outside
 from storage.env import FileSystem
 
 NOBODY: Mapping[int, Endpoint] = MappingProxyType({})
-Nodes = Mapping[int, Mapping[str, Endpoint]]
-"""Addresses of nodes by their ids, of each by listener."""
 
 
 @dataclass(frozen=True, slots=True)

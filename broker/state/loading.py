@@ -183,20 +183,22 @@ class StateLoading(Generic[F]):
 
     async def load(self, partition: Partition, chunk_bytes: int) -> None:
         """Reads a partition that was gained, unless it was lost since; once for each gain."""
-        assert self._here is not None
-        here, index = self._here, partition.index
-        gain = here.get(index)
-        if gain is not None and gain.partition is partition and not gain.is_read:
+        gain = self._gain_of(partition)
+        if gain is not None and not gain.is_read:
             gain.is_read = True
-            await self._load(partition, chunk_bytes, lambda: here.get(index) is gain)
+            await self._load(partition, chunk_bytes, lambda: self._gain_of(partition) is gain)
 
     def lose(self, partition: Partition) -> None:
         """Another node leads it: nothing of it is served here. What was read is not forgotten."""
-        gain = None if self._here is None else self._here.get(partition.index)
-        if self._here is not None and gain is not None and gain.partition is partition:
+        if self._here is not None and self._gain_of(partition) is not None:
             del self._here[partition.index]
             self._not_loaded.pop(partition.index, None)
             self._left_at[partition.index] = self._monotonic()
+
+    def _gain_of(self, partition: Partition) -> _Gain | None:
+        """The present gain of this very partition; None when it is led elsewhere."""
+        gain = None if self._here is None else self._here.get(partition.index)
+        return gain if gain is not None and gain.partition is partition else None
 
     async def _load(
         self, partition: Partition, chunk_bytes: int, is_wanted: Callable[[], bool]

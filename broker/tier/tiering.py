@@ -104,11 +104,11 @@ class Tiering:
             await self._copy(partition, tiered, self._mirror(tiered))
         elif is_copied(log.config):
             await self._end_old_segment(partition)
-            if parts.logs.is_rewritten(log):
-                await self._copy(partition, tiered, while_copied(log, self._mirror(tiered)))
-            else:
-                copy_next = while_copied(log, tiered.copy_next)
-                await self._copy(partition, tiered, copy_next, leaves=True)
+            is_rewritten = parts.logs.is_rewritten(log)
+            copy_next = while_copied(
+                log, self._mirror(tiered) if is_rewritten else tiered.copy_next
+            )
+            await self._copy(partition, tiered, copy_next, leaves=not is_rewritten)
             await self._end_large_segment(partition, tiered)
             await self._drop(partition, tiered)
         elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:

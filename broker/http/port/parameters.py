@@ -65,6 +65,14 @@ def count(low: int, high: int) -> ParameterKind:
     return ParameterKind(read, {"type": "integer", "minimum": low, "maximum": high})
 
 
+def page_of(what: str, most: int) -> tuple[Parameter, Parameter]:
+    """Parameters of a page of names: where it begins, and how many of `what` it has."""
+    return (
+        Parameter("after", ParameterKind(lambda text, _: text), "Begin behind this name", ""),
+        Parameter("limit", count(1, most), f"{what} in the answer", most),
+    )
+
+
 def word(*words: str) -> ParameterKind:
     """Reader of one of a closed set; it raises ValueError."""
 

@@ -14,7 +14,7 @@ from broker.groups.lag import Standing, standings_of
 from broker.groups.share.group import ShareGroup
 from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
+from broker.http.port.parameters import Asked, page_of
 from broker.http.port.route import HttpRoute
 from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
@@ -189,10 +189,7 @@ ROUTES = (
         "The groups of consumers in the order of their names, a page at a time.",
         needs=Needs(AclOperation.DESCRIBE, ResourceType.GROUP),
         read=_groups,
-        parameters=(
-            Parameter("after", ParameterKind(lambda text, _: text), "Begin behind this name", ""),
-            Parameter("limit", count(1, MAX_GROUPS), "Groups in the answer", MAX_GROUPS),
-        ),
+        parameters=page_of("Groups", MAX_GROUPS),
     ),
     HttpRoute(
         GroupServices,

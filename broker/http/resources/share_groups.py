@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
+from broker.http.port.parameters import Asked, page_of
 from broker.http.port.route import HttpRoute
 from broker.share.ages import Unfinished, age_of, unfinished
 from broker.share.share_reads import ShareReads
@@ -124,10 +124,7 @@ ROUTES = (
         "The share groups that read, or have read, in the order of their names, a page at a time.",
         needs=Needs(AclOperation.DESCRIBE, ResourceType.GROUP),
         read=_share_groups,
-        parameters=(
-            Parameter("after", ParameterKind(lambda text, _: text), "Begin behind this name", ""),
-            Parameter("limit", count(1, MAX_GROUPS), "Groups in the answer", MAX_GROUPS),
-        ),
+        parameters=page_of("Groups", MAX_GROUPS),
     ),
     HttpRoute(
         ShareGroupServices,

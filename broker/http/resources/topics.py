@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
+from broker.http.port.parameters import Asked, page_of
 from broker.http.port.route import HttpRoute
 from broker.tasks.retention import Retention
 from broker.topics.metadata_image import TopicImage
@@ -130,7 +130,6 @@ def _partition(services: TopicServices, partition: "Partition") -> dict[str, obj
     }
 
 
-_NAME = ParameterKind(lambda text, _: text)
 ROUTES = (
     HttpRoute(
         TopicServices,
@@ -139,10 +138,7 @@ ROUTES = (
         "The topics in the order of their names, a page at a time.",
         needs=SEES_TOPICS,
         read=_topics,
-        parameters=(
-            Parameter("after", _NAME, "Begin behind this name", ""),
-            Parameter("limit", count(1, MAX_TOPICS), "Topics in the answer", MAX_TOPICS),
-        ),
+        parameters=page_of("Topics", MAX_TOPICS),
     ),
     HttpRoute(
         TopicServices,

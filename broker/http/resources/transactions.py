@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import FLAG, Asked, Parameter, ParameterKind, count
+from broker.http.port.parameters import FLAG, Asked, Parameter, page_of
 from broker.http.port.route import HttpRoute
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
@@ -108,8 +108,7 @@ ROUTES = (
         read=_transactions,
         parameters=(
             Parameter("open", FLAG, "true: those that are open alone", default=False),
-            Parameter("after", ParameterKind(lambda text, _: text), "Begin behind this name", ""),
-            Parameter("limit", count(1, MAX_IDS), "Ids in the answer", MAX_IDS),
+            *page_of("Ids", MAX_IDS),
         ),
     ),
     HttpRoute(
