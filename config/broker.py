@@ -899,6 +899,19 @@ class BrokerConfig:
         doc="Updates of a share partition after which all that is remembered of it is stored "
         "again.",
     )
+    share_coordinator_state_topic_prune_interval_ms: int = broker_key(
+        "share.coordinator.state.topic.prune.interval.ms",
+        millis(1),
+        300_000,
+        doc="Interval at which records of __share_group_state that nothing is read from go.",
+    )
+    share_coordinator_cold_partition_snapshot_interval_ms: int = broker_key(
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        millis(1),
+        300_000,
+        doc="Interval at which all that is remembered of share partitions without a snapshot since "
+        "the last time is stored again, where that lets more records go.",
+    )
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms",
         count(1, INT_MAX),

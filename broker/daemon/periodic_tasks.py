@@ -60,11 +60,7 @@ def schedule(services: Services) -> None:
         every("telemetry", lambda: TELEMETRY_SECONDS, services.client_telemetry.expire)
     every("starts", lambda: STARTS_CHECK_SECONDS, lambda: watch_starts(services))
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(services))
-    every(
-        "offsets",
-        lambda: settings.offsets_retention_check_interval_ms / 1000,
-        services.groups.expire,
-    )
+    watch_groups(services)
     every(
         "transactions",
         lambda: settings.transaction_abort_timed_out_transaction_cleanup_interval_ms / 1000,
@@ -115,6 +111,26 @@ def watch_tier(services: Services) -> None:
     rest = settings.horolog_tier_sweep_interval_ms / 1000
     first = min(SWEEP_FIRST_SECONDS, rest)
     services.tasks.every("orphans", lambda: rest, services.sweep.run, first=first)
+
+
+def watch_groups(services: Services) -> None:
+    """Has old offsets of groups removed, and keeps what share groups remember short."""
+    settings, pruning = services.config.broker_config, services.share_pruning
+    services.tasks.every(
+        "offsets",
+        lambda: settings.offsets_retention_check_interval_ms / 1000,
+        services.groups.expire,
+    )
+    services.tasks.every(
+        "share_snapshots",
+        lambda: settings.share_coordinator_cold_partition_snapshot_interval_ms / 1000,
+        pruning.renew,
+    )
+    services.tasks.every(
+        "share_pruning",
+        lambda: settings.share_coordinator_state_topic_prune_interval_ms / 1000,
+        pruning.prune,
+    )
 
 
 def watch_security(services: Services) -> None:

@@ -76,6 +76,7 @@ from broker.server.page_cache import PageCache
 from broker.server.server import Server
 from broker.share.share_reads import ShareReads, ShareServices
 from broker.share.state.coordinator import ShareCoordinator
+from broker.share.state.pruning import ShareStatePruning
 from broker.state.services import StateServices
 from broker.tasks.cleaner import Cleaner
 from broker.tasks.disk_watch import DiskWatch
@@ -306,6 +307,7 @@ class Services:
             self.topics, self.rules, self.config, self.clock, self.lane, self.probes
         )
         self.share_states = ShareCoordinator(state, self.loop)
+        self.share_pruning = ShareStatePruning(self.share_states)
         self.share_persister = LocalPersister(self.share_states)
         self.groups = GroupCoordinator(
             state,

@@ -142,6 +142,11 @@ PAGES: Mapping[str, Page] = {
         "A topic was deleted, but what share groups remembered of it could not be. The next start "
         "removes it."
     ),
+    "share_state_not_pruned": Page(
+        "A partition of __share_group_state could not be made shorter; it is tried again at the "
+        "next interval. Nothing that it remembers is lost.",
+        "Look at the disk if it goes on.",
+    ),
     "transactional_id_not_expired": Page(
         "A transactional id that is not used any more could not be removed; it is tried again."
     ),

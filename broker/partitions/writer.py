@@ -196,8 +196,14 @@ class PartitionWriter:
         """Settled when all below an offset is durable, for what vouches for it; None when it is, or
         the topic leaves that to the system. Fails with KafkaError.
         """
+        if self.log.config.horolog_durability == "os":
+            return None
+        return self.forced_up_to(offset)
+
+    def forced_up_to(self, offset: int) -> Deferred[None] | None:
+        """As `durable_up_to`, whatever the topic leaves to the system."""
         log = self.log
-        if log.durable_offset >= offset or log.config.horolog_durability == "os":
+        if log.durable_offset >= offset:
             return None
         answer: Deferred[None] = Deferred()
 

@@ -22,7 +22,7 @@ _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
 _BUFFERS = "the system sizes the buffers of each connection by itself"
 _NEW_GROUPS = (
-    "both protocols of consumer groups are always served, share and streams groups are not"
+    "consumer groups of both protocols, and share groups, are always served, streams groups are not"
 )
 _GROUP_TIMES = "groups are assigned as soon as that is due"
 _GROUP_THREADS = "groups are coordinated on the event loop, and stored with acks=all"
@@ -110,7 +110,7 @@ _WITHOUT_EFFECT = (
         _NEW_GROUPS,
     ),
     (
-        r"share\.coordinator\.(threads|append\..*|write\..*|cold\..*|cached\..*|state\.topic\.prune\..*)",
+        r"share\.coordinator\.(threads|append\..*|write\..*|cached\..*)",
         _ANY,
         _GROUP_THREADS,
     ),

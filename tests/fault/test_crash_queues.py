@@ -3,6 +3,7 @@
 import pytest
 
 from broker.partitions.writer import PartitionWriter
+from broker.share.state.needed import NeededOffsets
 from tests.support.worlds.broker_lives import BrokenPromiseError, run
 
 
@@ -23,4 +24,10 @@ def test_a_state_that_outlives_its_records_is_found(monkeypatch: pytest.MonkeyPa
     """The state of records that a power cut took would be that of new ones."""
     monkeypatch.setattr(PartitionWriter, "durable_up_to", lambda *_: None)
     with pytest.raises(BrokenPromiseError, match="is skipped"):
-        run("queues", 0)
+        run("queues", 6)
+
+
+def test_a_state_that_goes_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NeededOffsets, "first", lambda _, __, end_offset: end_offset)
+    with pytest.raises(BrokenPromiseError, match="no state"):
+        run("queues", 2)

@@ -17,6 +17,7 @@ from broker.runtime.event_log import event
 from broker.share.state.key import ShareKey
 from broker.share.state.loading import RememberedShareStates, remembered
 from broker.share.state.merge import merge
+from broker.share.state.needed import NeededOffsets
 from broker.share.state.records import ShareUpdate, snapshot_row, tombstone_row, update_row
 from broker.share.state.remembered import UNKNOWN, SharePartitionState
 from broker.share.state.topic import share_state_topic
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from broker.partitions.partition import Partition
     from broker.state.services import StateServices
 
-NOTHING = SharePartitionState(0, 0, 0, UNKNOWN, UNKNOWN, [], 0)
+NOTHING = SharePartitionState(0, 0, 0, UNKNOWN, UNKNOWN, [], 0, 0)
 """Summary of a share partition of which nothing is remembered."""
 
 
@@ -46,6 +47,16 @@ class ShareChange(NamedTuple):
     batches: Sequence[StateBatch]
 
 
+class _SnapshotWrite(NamedTuple):
+    """A snapshot that is not durable yet."""
+
+    key: ShareKey
+    place: int
+    at_least: int
+    """No lower offset than this."""
+    is_first: bool
+
+
 class ShareCoordinator:
     """All that share groups remember of records."""
 
@@ -55,6 +66,7 @@ class ShareCoordinator:
         self._clock = services.clock
         self._config = services.config
         self.states: dict[ShareKey, SharePartitionState] = {}
+        self.needed = NeededOffsets()
         self.topic = share_state_topic(services)
         self._writes = TurnWrites(loop, self.topic)
         self.loading: StateLoading[RememberedShareStates] = StateLoading(
@@ -81,8 +93,10 @@ class ShareCoordinator:
         now_ms = self._clock.now_ms()
         epoch = 0 if before is None else before.snapshot_epoch + 1
         finished = UNKNOWN if start_offset == UNKNOWN else 0
-        state = SharePartitionState(epoch, state_epoch, 0, start_offset, finished, [], now_ms)
-        return self._put(key, state, snapshot_row(key, state, now_ms))
+        state = SharePartitionState(
+            epoch, state_epoch, 0, start_offset, finished, [], now_ms, now_ms
+        )
+        return self._put_snapshot(key, state)
 
     def read(
         self, key: ShareKey, leader_epoch: int
@@ -130,6 +144,22 @@ class ShareCoordinator:
         self._check_exists(key)
         return self.states.get(key, NOTHING)
 
+    def snapshot(self, key: ShareKey) -> Deferred[None]:
+        """Stores all that is remembered of a share partition once more; nothing where it is not
+        known. No record before that is needed for it.
+        """
+        state = self.states.get(key)
+        if state is None:
+            done: Deferred[None] = Deferred()
+            done.resolve(None)
+            return done
+        return self._put_snapshot(key, state.repeated(self._clock.now_ms()))
+
+    def ranges_of(self, key: ShareKey) -> int:
+        """Number of ranges of offsets that are remembered of it."""
+        state = self.states.get(key)
+        return 0 if state is None else len(state.batches)
+
     def topics_deleted(self, topic_ids: Iterable[UUID]) -> None:
         """Forgets the share partitions of topics that are gone."""
         gone = set(topic_ids)
@@ -147,6 +177,8 @@ class ShareCoordinator:
         await self.loading.run(self._config.broker_config.share_coordinator_load_buffer_size)
 
     def _restore(self, found: RememberedShareStates) -> None:
+        stays = found.left_out.count > 0
+        self.needed.loaded(found.index, found.snapshots, found.end_offset, stays=stays)
         self.states.update(found.states)
         known = self._topics.image.by_id
         self.topics_deleted({key.topic_id for key in found.states if key.topic_id not in known})
@@ -183,13 +215,39 @@ class ShareCoordinator:
         state = before.changed(leader_epoch, change.start_offset, change.finished, batches)
         settings = self._config.broker_config
         if before.updates >= settings.share_coordinator_snapshot_update_records_per_snapshot:
-            now_ms = self._clock.now_ms()
-            state = state.as_snapshot(now_ms)
-            return self._put(key, state, snapshot_row(key, state, now_ms))
+            return self._put_snapshot(key, state.as_snapshot(self._clock.now_ms()))
         update = ShareUpdate(
             before.snapshot_epoch, leader_epoch, change.start_offset, change.finished, batches
         )
         return self._put(key, state, update_row(key, update))
+
+    def _put_snapshot(self, key: ShareKey, state: SharePartitionState) -> Deferred[None]:
+        """Ends the need for what comes before it, once it is durable."""
+        index = self.topic.index_of(key.owner)
+        partitions = self.topic.partitions
+        at_least = partitions[index].log.snapshot.log_end_offset if partitions else 0
+        write = _SnapshotWrite(key, index, at_least, key not in self.states)
+        if write.is_first:
+            self.needed.begun(index, key, at_least)
+        answer: Deferred[None] = Deferred()
+        written = partial(self._snapshot_written, write, answer)
+        self._put(key, state, snapshot_row(key, state)).listen(written)
+        return answer
+
+    def _snapshot_written(
+        self,
+        write: "_SnapshotWrite",
+        answer: Deferred[None],
+        _: None,
+        error: BaseException | None,
+    ) -> None:
+        if error is None:
+            self.needed.renewed(write.place, write.key, write.at_least)
+            answer.resolve(None)
+            return
+        if write.is_first and write.key not in self.states:
+            self.needed.forgotten(write.place, write.key)
+        answer.fail(error)
 
     def _put(self, key: ShareKey, state: SharePartitionState, row: Row) -> Deferred[None]:
         before = self.states.get(key)
@@ -207,8 +265,20 @@ class ShareCoordinator:
             answer.resolve(None)
             return answer
         written = self._writes.add(key.owner, tombstone_row(key))
-        written.listen(partial(self._written, key, (before, None), answer))
+        written.listen(partial(self._forgotten, key, before, answer))
         return answer
+
+    def _forgotten(
+        self,
+        key: ShareKey,
+        before: SharePartitionState,
+        answer: Deferred[None],
+        _: None,
+        error: BaseException | None,
+    ) -> None:
+        if error is None and key not in self.states:
+            self.needed.forgotten(self.topic.index_of(key.owner), key)
+        self._written(key, (before, None), answer, None, error)
 
     def _written(
         self,

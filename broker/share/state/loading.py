@@ -20,7 +20,13 @@ UNKNOWN = -1
 class RememberedShareStates:
     """Share partitions of one state partition."""
 
+    index: int = 0
+    """The number of the state partition."""
+    end_offset: int = 0
+    """The end of the partition as it was read."""
     states: dict[ShareKey, SharePartitionState] = field(default_factory=dict)
+    snapshots: dict[ShareKey, int] = field(default_factory=dict)
+    """Offset of the first record that each of them is read from."""
     left_out: LeftOut = field(default_factory=LeftOut)
     """Records that could not be read."""
 
@@ -30,7 +36,7 @@ def remembered(log: Log, chunk_bytes: int) -> RememberedShareStates:
 
     KafkaError when the disk refuses, CorruptBatch when a batch is damaged.
     """
-    found = RememberedShareStates()
+    found = RememberedShareStates(log.partition, log.snapshot.log_end_offset)
     for data, header in batches_of(log, chunk_bytes):
         if header.is_control:
             continue
@@ -44,8 +50,15 @@ def remembered(log: Log, chunk_bytes: int) -> RememberedShareStates:
 
 def _read(found: RememberedShareStates, record: Record) -> None:
     row = read_row(record.key or b"", record.value)
-    if row is not None:
-        apply(row, found.states)
+    if row is None:
+        return
+    apply(row, found.states)
+    if row.value is None:
+        found.snapshots.pop(row.key, None)
+    elif isinstance(row.value, SharePartitionState):
+        found.snapshots[row.key] = record.offset
+    else:
+        found.snapshots.setdefault(row.key, record.offset)
 
 
 def apply(row: StoredShare, states: dict[ShareKey, SharePartitionState]) -> None:
@@ -65,5 +78,5 @@ def apply(row: StoredShare, states: dict[ShareKey, SharePartitionState]) -> None
 def _unknown(update: ShareUpdate) -> SharePartitionState:
     """For an update whose snapshot is missing: as Kafka, all that it says counts."""
     return SharePartitionState(
-        update.snapshot_epoch, 0, update.leader_epoch, UNKNOWN, UNKNOWN, [], 0
+        update.snapshot_epoch, 0, update.leader_epoch, UNKNOWN, UNKNOWN, [], 0, 0
     )

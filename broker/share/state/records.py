@@ -87,8 +87,8 @@ class StoredShare(NamedTuple):
     value: SharePartitionState | ShareUpdate | None
 
 
-def snapshot_row(key: ShareKey, state: SharePartitionState, now_ms: int) -> Row:
-    """The record of all that is remembered, written at a wall time in ms."""
+def snapshot_row(key: ShareKey, state: SharePartitionState) -> Row:
+    """The record of all that is remembered."""
     value = ShareSnapshotValue(
         snapshot_epoch=state.snapshot_epoch,
         state_epoch=state.state_epoch,
@@ -96,7 +96,7 @@ def snapshot_row(key: ShareKey, state: SharePartitionState, now_ms: int) -> Row:
         start_offset=state.start_offset,
         delivery_complete_count=state.finished,
         create_timestamp=state.created_ms,
-        write_timestamp=now_ms,
+        write_timestamp=state.written_ms,
         state_batches=_stored(state.batches),
     )
     return _key(SNAPSHOT, key), SHORT.pack(0) + encode_bytes(value, 0)
@@ -173,6 +173,7 @@ def _snapshot(value: ShareSnapshotValue) -> SharePartitionState:
         finished=value.delivery_complete_count,
         batches=_read(value.state_batches),
         created_ms=value.create_timestamp,
+        written_ms=value.write_timestamp,
     )
 
 

@@ -21,6 +21,8 @@ class SharePartitionState(NamedTuple):
     """Number of finished offsets from the start on; -1 while that is not known."""
     batches: list[StateBatch]
     created_ms: int
+    written_ms: int
+    """Wall time at which the snapshot was written; the state it shows was made at `created_ms`."""
     updates: int = 0
     """Updates since the snapshot."""
 
@@ -39,4 +41,8 @@ class SharePartitionState(NamedTuple):
 
     def as_snapshot(self, now_ms: int) -> "SharePartitionState":
         """The same, to be stored as a snapshot of its own."""
-        return self._replace(snapshot_epoch=self.snapshot_epoch + 1, created_ms=now_ms, updates=0)
+        return self.repeated(now_ms)._replace(created_ms=now_ms)
+
+    def repeated(self, now_ms: int) -> "SharePartitionState":
+        """The same, to be stored as one more snapshot of what was made before."""
+        return self._replace(snapshot_epoch=self.snapshot_epoch + 1, written_ms=now_ms, updates=0)

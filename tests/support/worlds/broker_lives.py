@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.support.worlds.broker_life import BrokenPromiseError, BrokerLife, outcome_of
 from tests.support.worlds.promises import TopicFacts
-from tests.support.worlds.share_life import share
+from tests.support.worlds.share_life import share, shorten
 
 LONGEST_SECONDS = 300  # of one life: what waits for ever is found, too
 
@@ -77,6 +77,10 @@ async def _share(life: BrokerLife) -> None:
     await share(life, life.dice.choice(life.ledger.living(compacted=False)))
 
 
+async def _shorten(life: BrokerLife) -> None:
+    await shorten(life)
+
+
 async def _retain(life: BrokerLife) -> None:
     await life.retain(life.dice.choice(life.ledger.living(compacted=False)))
 
@@ -116,7 +120,14 @@ LIVES: dict[str, dict[Step, int]] = {
     "transactions": {**ORDINARY, _transact: 5},
     "topics": {**ORDINARY, _create_or_delete: 4, _delete_records: 2, _offsets: 2},
     "groups": {**ORDINARY, _offsets: 3, _join: 2, _create_or_delete: 1, _transact: 1},
-    "queues": {**ORDINARY, _share: 6, _create_or_delete: 1, _delete_records: 1, _transact: 1},
+    "queues": {
+        **ORDINARY,
+        _share: 6,
+        _shorten: 3,
+        _create_or_delete: 1,
+        _delete_records: 1,
+        _transact: 1,
+    },
     "settings": {**ORDINARY, _settings: 4, _ids: 2, _create_or_delete: 1},
     "removal": {**ORDINARY, _transact: 4, _retain: 3, _clean: 4, _delete_records: 1},
 }

@@ -43,6 +43,7 @@ from broker.security.users import Users
 from broker.server.services import bound
 from broker.share.share_reads import ShareReads, ShareServices
 from broker.share.state.coordinator import ShareCoordinator
+from broker.share.state.pruning import ShareStatePruning
 from broker.state.services import StateServices
 from broker.topics.config_resources import ConfigResources
 from broker.topics.creation import TopicRules
@@ -243,6 +244,7 @@ class World:
             broker.topics, broker.rules, broker.config, self.clock, broker.lane, broker.probes
         )
         broker.share_states = ShareCoordinator(state, broker.loop)
+        broker.share_pruning = ShareStatePruning(broker.share_states)
         broker.share_persister = LocalPersister(broker.share_states)
         broker.groups = GroupCoordinator(
             state,

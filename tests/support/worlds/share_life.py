@@ -81,6 +81,15 @@ async def _acknowledge(
             fact.answered()
 
 
+async def shorten(life: "BrokerLife") -> None:
+    """Stores again what share groups remember, and has go what came before."""
+    pruning = life.world.broker.share_pruning
+    await pruning.renew()
+    await life.settle()
+    await pruning.prune()
+    await life.settle()
+
+
 def _said(
     member: str, epoch: int, place: tuple[UUID, int], types: dict[int, int]
 ) -> ack.ShareAcknowledgeRequest:

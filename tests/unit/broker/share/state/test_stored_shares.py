@@ -23,8 +23,8 @@ FAR = 1 << 33
 CREATED = 1_764_000_000_000
 SNAPSHOT_KEY = "000000026731c844c7bc77ca46039085dbac9b2f8e7e00000000"
 UPDATE_KEY = "000100026731c844c7bc77ca46039085dbac9b2f8e7e00000003"
-FIRST = SharePartitionState(0, 2, 0, -1, -1, [], CREATED)
-FULL = SharePartitionState(3, 7, 11, FAR, 8, [StateBatch(FAR, FAR + 7, 4, 5)], CREATED)
+FIRST = SharePartitionState(0, 2, 0, -1, -1, [], CREATED, CREATED + 1)
+FULL = SharePartitionState(3, 7, 11, FAR, 8, [StateBatch(FAR, FAR + 7, 4, 5)], CREATED, CREATED + 1)
 CHANGE = ShareUpdate(3, 11, 0, 4, [StateBatch(0, 5, 0, 1), StateBatch(6, 9, 2, 4)])
 EMPTY = ShareUpdate(3, 11, -1, -1, [])
 
@@ -46,7 +46,7 @@ EMPTY = ShareUpdate(3, 11, -1, -1, [])
     ],
 )
 def test_snapshots_are_kafkas_bytes(state: SharePartitionState, value: str) -> None:
-    row = snapshot_row(KEY, state, CREATED + 1)
+    row = snapshot_row(KEY, state)
     assert row == (bytes.fromhex(SNAPSHOT_KEY), bytes.fromhex(value))
     assert read_row(*row) == StoredShare(KEY, state)
 

@@ -1,0 +1,73 @@
+"""Keeps `__share_group_state` short: the disk does not fill, no start reads for ever.
+
+As Kafka 4.3's share coordinator: from time to time what has had no snapshot for long gets one, and
+records that nobody is read from any more go from the front of each partition. Kafka writes the
+snapshots of all queues that rest while one of them works; here they are written only where that
+frees more records than it writes. Work is done in slices, so that no request waits for all of it.
+"""
+
+from collections.abc import Sequence
+
+from broker.partitions.partition import Partition
+from broker.runtime.event_log import event
+from broker.runtime.gathering import all_of, wait_for
+from broker.share.state.coordinator import ShareCoordinator
+from broker.share.state.key import ShareKey
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+
+AT_ONCE = 50
+"""Share partitions whose snapshots are written together."""
+AT_ONCE_RANGES = 10_000
+
+
+class ShareStatePruning:
+    """Periodic work of the share coordinator. Used from the event loop only."""
+
+    def __init__(self, states: ShareCoordinator) -> None:
+        """Nothing is done before it is called."""
+        self._states = states
+
+    async def renew(self) -> None:
+        """Writes snapshots of share partitions that have had none since the last call."""
+        for partition in self._served():
+            end_offset = partition.log.snapshot.log_end_offset
+            old = self._states.needed.old(partition.index, end_offset)
+            try:
+                await self._write(old)
+            except (KafkaError, StorageError) as error:
+                event("share_state_not_pruned", "warning", partition=partition, error=error)
+
+    async def prune(self) -> None:
+        """Removes the records that no share partition is read from."""
+        for partition in self._served():
+            try:
+                await self._prune(partition)
+            except (KafkaError, StorageError) as error:
+                event("share_state_not_pruned", "warning", partition=partition, error=error)
+
+    def _served(self) -> Sequence[Partition]:
+        """State partitions that this broker leads, and has read."""
+        states = self._states
+        return [each for each in states.topic.partitions if states.loading.has_read(each.index)]
+
+    async def _write(self, keys: Sequence[ShareKey]) -> None:
+        at = 0
+        while at < len(keys):
+            end, ranges = at, 0
+            while end < len(keys) and end - at < AT_ONCE and ranges < AT_ONCE_RANGES:
+                ranges += self._states.ranges_of(keys[end])
+                end += 1
+            await wait_for(all_of([self._states.snapshot(key) for key in keys[at:end]]))
+            at = end
+
+    async def _prune(self, partition: Partition) -> None:
+        log = partition.log
+        end_offset = log.snapshot.log_end_offset
+        first = self._states.needed.first(partition.index, end_offset)
+        if first is None or first <= log.snapshot.log_start_offset:
+            return
+        forced = partition.writer.forced_up_to(end_offset)
+        if forced is not None:  # whatever `horolog.durability` says: it is read instead
+            await wait_for(forced)
+        await wait_for(partition.writer.delete_records(min(first, log.snapshot.high_watermark)))
