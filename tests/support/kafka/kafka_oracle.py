@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.worlds.node_process import NodeFailed, NodeProcess
@@ -29,15 +29,17 @@ def start_kafka(
     heap: str = "1g",
     ready_within_seconds: float = 180,
     classes: Path | None = None,
+    within: Sequence[str] = (),
 ) -> NodeProcess:
     """A running Kafka on `data_dir`, which is formatted when new; its log is beside it.
 
-    `classes`: a directory of plug-ins that `settings` name.
+    `classes`: a directory of plug-ins that `settings` name. `within`: words before the command that
+    become it.
 
     A free port is chosen seconds before Kafka takes it: where another program was faster, again.
     """
     log = data_dir.with_name(f"{data_dir.name}.log")
-    command = [sys.executable, str(SCRIPT), "start", "--data-dir", str(data_dir)]
+    command = [*within, sys.executable, str(SCRIPT), "start", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--heap", heap, "--log", str(log)]
     if classes is not None:
         command += ["--classes", str(classes)]

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ from tests.support.spark.object_store import KEYS as KEYS_OF_MOTO
 from tests.support.spark.object_store import object_store
 
 BUCKET = "tier"
+LOOPBACK = "127.0.0.1"
 KEYS = ACCESS_KEY, SECRET_KEY = "AKIDPLANTEDFORTESTS0", "planted+secret/of0tests"
 START_SECONDS = 30
 TRIES = 3
@@ -39,6 +41,8 @@ class S3Server(NamedTuple):
     keys: tuple[str, str]
     """Access key and secret key."""
     process: "subprocess.Popen[bytes] | None" = None
+    start: "Callable[[], subprocess.Popen[bytes]] | None" = None
+    """Starts its process on its data."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -58,13 +62,22 @@ class S3Server(NamedTuple):
     def open(self, prefix: str, limits: StoreLimits = LIMITS, **environment: str) -> ObjectStore:
         """Its objects below a prefix. `environment`: variables in the place of its own."""
         with only_aws({**self.environment, **environment}):
-            return open_store(self.url(prefix), limits=limits)
+            far = not self.address.startswith(LOOPBACK)
+            return open_store(self.url(prefix), allow_http=far, limits=limits)
 
     def stop(self) -> None:
         """Ends it at once."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+
+    def begun_again(self) -> "S3Server":
+        """The same one with its data after `stop`, when it answers; who asks stops it."""
+        assert self.start is not None
+        process = self.start()
+        again = self._replace(process=process)
+        assert answers(again, process), "the store does not start again"
+        return again
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -101,16 +114,18 @@ def is_seaweedfs_published() -> bool:
 
 
 @contextmanager
-def seaweedfs(folder: Path | None = None, keys: tuple[str, str] = KEYS) -> Iterator[S3Server]:
+def seaweedfs(
+    folder: Path | None = None, keys: tuple[str, str] = KEYS, host: str = LOOPBACK
+) -> Iterator[S3Server]:
     """Start SeaweedFS on free ports, with the bucket `tier`.
 
     Its data are in `folder`, which another one may be started on later; else they go with it.
-    `keys`: the access key that it lets in, and its secret.
+    `keys`: the access key that it lets in, and its secret. `host`: where it listens.
     """
     with ExitStack() as stack:
         if folder is None:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="seaweedfs-")))
-        yield stack.enter_context(_running(folder, keys))
+        yield stack.enter_context(_running(folder, keys, host))
 
 
 @contextmanager
@@ -121,17 +136,13 @@ def moto() -> Iterator[S3Server]:
 
 
 @contextmanager
-def _running(folder: Path, keys: tuple[str, str]) -> Iterator[S3Server]:
+def _running(folder: Path, keys: tuple[str, str], host: str) -> Iterator[S3Server]:
     """One that answers. A free port may be another's by the time it is used, hence the tries."""
     for attempt in range(1, TRIES + 1):
         ports = dict(zip(_options(), free_ports(2 * len(PORTS)), strict=True))
-        process = subprocess.Popen(
-            _command(folder, ports, keys), cwd=folder,
-            env={"HOME": str(folder), "TMPDIR": str(folder)},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        address = f"127.0.0.1:{ports['s3.port']}"
-        server = S3Server(address, BUCKET, keys, process)
+        start = partial(_started, _command(folder, ports, keys, host), folder)
+        process = start()
+        server = S3Server(f"{host}:{ports['s3.port']}", BUCKET, keys, process, start)
         try:
             if answers(server, process):
                 yield server
@@ -143,14 +154,21 @@ def _running(folder: Path, keys: tuple[str, str]) -> Iterator[S3Server]:
         assert attempt < TRIES, "SeaweedFS does not start"
 
 
-def _command(folder: Path, ports: Mapping[str, int], keys: tuple[str, str]) -> list[str]:
+def _started(command: list[str], folder: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command, cwd=folder, env={"HOME": str(folder), "TMPDIR": str(folder)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def _command(folder: Path, ports: Mapping[str, int], keys: tuple[str, str], host: str) -> list[str]:
     identities = folder / "identities.json"
     credentials = [{"accessKey": keys[0], "secretKey": keys[1]}]
     one = {"name": "tier", "credentials": credentials, "actions": ["Admin"]}
     identities.write_text(json.dumps({"identities": [one]}))
     return [
         str(Path(sysconfig.get_path("scripts")) / "weed"), "-logdir", str(folder), "mini",
-        f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={identities}",
+        f"-dir={folder}", f"-ip={host}", f"-ip.bind={host}", f"-s3.config={identities}",
         f"-bucket={BUCKET}", "-s3.autoCreateBucket=false", "-master.telemetry=false",
         "-webdav=false", "-admin.ui=false", "-s3.port.iceberg=0", "-s3.port.lance=0",
         *(f"-{option}={port}" for option, port in ports.items()),

@@ -20,16 +20,18 @@ def start_broker(
     ready_within_seconds: float = 60,
     options: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    within: Sequence[str] = (),
 ) -> NodeProcess:
     """A running broker on `data_dir`; `settings` are given as `--set key=value`.
 
-    `options` are further ones of the command line, `environment` further variables.
+    `options` are further ones of the command line, `environment` further variables, `within` words
+    before the command that become it.
 
     Its log goes beside the data directory unless `log` names another file. Settings in our own
     environment do not reach it; the variables that steer tests would be refused as unknown ones.
     Half of a start is compiling where bytecode is not kept.
     """
-    command = [str(HOROLOG), "serve", "--data-dir", str(data_dir)]
+    command = [*within, str(HOROLOG), "serve", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--http", "127.0.0.1:0", *options]
     for key, value in (settings or {}).items():
         command += ["--set", f"{key}={value}"]
