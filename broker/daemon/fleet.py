@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
+from math import inf
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -114,6 +115,7 @@ class Fleet:
             self.commit,
             self._coordinators,
             monotonic=parts.monotonic,
+            lease=self,
         )
         self.segments = LedSegments(self._served.owned, self._rows)
         """Segments in the store, of partitions that are led here."""
@@ -276,6 +278,18 @@ class Fleet:
         """For how long no renewal of this node's lease was answered; 0 between two lives."""
         life = None if self._node is None else self._node.life
         return 0.0 if life is None else life.silent_seconds
+
+    @property
+    def is_held(self) -> bool:
+        """As `Lease` has it; False between two lives."""
+        life = None if self._node is None else self._node.life
+        return life is not None and life.is_held
+
+    @property
+    def held_since(self) -> float:
+        """As `Lease` has it."""
+        life = None if self._node is None else self._node.life
+        return -inf if life is None else life.held_since
 
     @property
     def fault(self) -> str | None:

@@ -147,6 +147,12 @@ class Committer:
         for _, done in waiting:
             self._tell(done, NotCommitted("the partition has another owner"))
 
+    def refuse_waiting(self) -> None:
+        """Answers all that wait with NotCommitted; their bytes may be committed all the same."""
+        for log in list(self._waiting):
+            for _, done in self._waiting.pop(log):
+                self._tell(done, NotCommitted("another node may own the partition by now"))
+
     def is_flushed(self, log: OwnedLog) -> bool:
         """True when nothing of the log waits for a commit."""
         return log not in self._dirty and log not in self._waiting

@@ -7,7 +7,7 @@ from broker.fleet.catalog.rows import OwnedShard, PartitionKey, ShardRow, TopicR
 from broker.fleet.fleet_commit import FleetCommit
 from broker.fleet.host import WriteCommits
 from broker.fleet.local_logs import LocalLog
-from broker.partitions.leadership import NOBODY, Leadership
+from broker.partitions.leadership import NOBODY, Leadership, Lease
 from broker.partitions.partition import Partition
 from broker.topics.topic_catalog import TopicCatalog
 from storage.log.log import Log
@@ -41,9 +41,11 @@ class LedPartitions:
         coordinators: Mapping[str, Coordinating],
         *,
         monotonic: Callable[[], float],
+        lease: Lease,
     ) -> None:
         """Nothing is led here. `coordinators` by the names of the topics that they remember in."""
         self._monotonic = monotonic
+        self._lease = lease
         self._coordinators = coordinators
         self._node_id = node_id
         self._topics = topics
@@ -56,7 +58,7 @@ class LedPartitions:
         self._here[log.partition] = _Led(log, partition)
         self._commit.serve(log.log, log, commits)
         epoch, now = log.shard.epoch, self._monotonic()
-        partition.led_by(Leadership(self._node_id, epoch, is_here=True, gained_at=now))
+        partition.led_by(Leadership(self._node_id, epoch, True, now, self._lease))
         coordinator = self._coordinators.get(partition.topic)
         if coordinator is not None:
             coordinator.gained(partition)

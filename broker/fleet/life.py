@@ -47,6 +47,8 @@ class Life:
         self.me = me = identity.me
         self.renewed_at = reach.clock.monotonic()
         """Begin of the last renewal that was answered."""
+        self.held_since = self.renewed_at
+        """When it was first, or again, surely not fenced."""
         self.spans = CommittedSpans()
         self.committer = Committer(reach, identity, self.spans.committed)
         self.trimming = Trimming(reach, me, self.spans)
@@ -64,6 +66,11 @@ class Life:
         return self.silent_seconds <= self._reach.times.read_only_after
 
     @property
+    def is_held(self) -> bool:
+        """As `Lease` has it: who fences it has seen no renewal for a whole lease."""
+        return self.silent_seconds <= self._reach.times.lease
+
+    @property
     def silent_seconds(self) -> float:
         """For how long no renewal of its lease was answered."""
         return self._reach.clock.monotonic() - self.renewed_at
@@ -77,6 +84,7 @@ class Life:
             self._looks(watch),
             self._rounds(watch, self.trimming.round),
             self._end_when_silent(watch),
+            self._refuse_when_silent(watch),
         ]
         if self._checkpointer is not None:
             works.append(self._rounds(watch, self._checkpoint))
@@ -126,6 +134,8 @@ class Life:
         renewal = await self._reach.catalog.renew(self.me)
         if renewal is None:
             raise LifeEnded("it was fenced")
+        if not self.is_held:
+            self.held_since = self._reach.clock.monotonic()
         self.renewed_at = max(self.renewed_at, began)
         self._metadata_version = max(self._metadata_version, renewal.metadata_version)
 
@@ -134,6 +144,13 @@ class Life:
         while self.answers_reads:
             await self._reach.clock.sleep(seconds)
         raise LifeEnded(f"the catalog has not answered for {self.silent_seconds:.0f} s")
+
+    async def _refuse_when_silent(self, seconds: float) -> None:
+        """Whoever waits here for a commit looks for the leader once that may be another."""
+        while True:
+            await self._reach.clock.sleep(seconds)
+            if not self.is_held:
+                self.committer.refuse_waiting()
 
     async def _rounds(self, seconds: float, once: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -158,8 +175,7 @@ class Life:
     async def _look(self) -> None:
         catalog = self._reach.catalog
         await self._image.follow(self._metadata_version)
-        is_alive = self.silent_seconds <= self._reach.times.lease
-        silent = await self._watch.look(is_alive=is_alive)
+        silent = await self._watch.look(is_alive=self.is_held)
         nodes, shards = await self._nodes(), await catalog.shards()
         chosen = plan(self.me, nodes, shards, silent - {self.me}, self._image.spread)
         if chosen.take:

@@ -15,7 +15,7 @@ class FleetTimes(NamedTuple):
     """A node that could not renew for so long answers no reads any more: they may be stale."""
     retry: float = 0.1
     """Before the first repetition of a statement without answer; grows to `retry_most`."""
-    retry_most: float = 2.0
+    retry_most: float = 0.5
     flush: float = 0.005
     """Least time from the begin of one commit to that of the next."""
     flush_bytes: int = 4 * 1024 * 1024

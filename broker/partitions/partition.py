@@ -65,6 +65,11 @@ class Partition:
         leadership = self.leadership
         return None if leadership is None or leadership.is_here else leadership
 
+    @property
+    def is_surely_led(self) -> bool:
+        """False while another node may lead it already: what is here may be old then."""
+        return self.leadership is None or self.leadership.lease.is_held
+
     def leader_or(self, node_id: int) -> int:
         """Id of the leader's node; `node_id`, which is this one's, without a fleet."""
         return node_id if self.leadership is None else self.leadership.node_id
@@ -138,11 +143,15 @@ class Partition:
     ) -> FetchData | None:
         """Whole batches from `offset` on that this isolation level may see; None when none are.
 
-        Raises OFFSET_OUT_OF_RANGE (1) outside [log start, log end]. `whole_first` gives one batch
-        even when it is larger than `max_bytes` (KIP-74).
+        Raises OFFSET_OUT_OF_RANGE (1) outside [log start, log end], and NOT_LEADER_OR_FOLLOWER (6)
+        behind an end that another node may have moved. `whole_first` gives one batch even when it
+        is larger than `max_bytes` (KIP-74).
         """
         snapshot = self.log.snapshot
         if not snapshot.log_start_offset <= offset <= snapshot.log_end_offset:
+            if offset > snapshot.log_end_offset and not self.is_surely_led:
+                assert self.leadership is not None
+                raise self.leadership.refusal(self)
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Offset {offset} is outside of {snapshot.log_start_offset} to "

@@ -244,11 +244,13 @@ class PartitionWriter:
     # --- what may run on a lane ---
 
     def _led_epoch(self) -> int:
-        """The epoch of a batch. NOT_LEADER_OR_FOLLOWER (6) while it is another's to append."""
+        """The epoch of a batch. NOT_LEADER_OR_FOLLOWER (6) while it is another's to append, or may
+        be: a producer that waited here would not look for the leader.
+        """
         leadership = self._leadership
         if leadership is None:
             return self.log.leader_epoch
-        if not leadership.is_here:
+        if not leadership.takes_writes:
             raise leadership.refusal(f"{self.log.topic}-{self.log.partition}")
         return leadership.epoch
 

@@ -155,7 +155,8 @@ class StateLoading(Generic[F]):
         self._shared_at = monotonic()
 
     def check_or_wait(self, owner: str) -> None:
-        """As `check`; what is on its way from or to this node is as what is being read.
+        """As `check`; what is on its way from or to this node is as what is being read, and so is
+        what another node may have changed already, unseen from here.
 
         For a request after which NOT_COORDINATOR has a consumer of librdkafka never ask again (its
         issue 5586), and ends the process of its admin client.
@@ -166,6 +167,9 @@ class StateLoading(Generic[F]):
             if error.code != ErrorCode.NOT_COORDINATOR or not self._is_moving(owner):
                 raise
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from None
+        gain = None if self._here is None else self._here.get(self._topic.index_of(owner))
+        if gain is not None and not gain.partition.is_surely_led:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def _is_moving(self, owner: str) -> bool:
         """Nobody leads it, or this node is about to, did lately, or its process before perhaps."""

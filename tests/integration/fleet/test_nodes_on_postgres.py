@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from broker.fleet.bodies import CommittedBodies
@@ -22,7 +23,7 @@ from broker.fleet.catalog.rows import (
     Registration,
     TopicRow,
 )
-from broker.fleet.committer import FleetReach
+from broker.fleet.committer import FleetReach, NotCommitted
 from broker.fleet.life import FleetNode
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
@@ -30,6 +31,7 @@ from tests.support.fleet.inline import Inline
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
 from tests.support.fleet.sim_host import Disk, SimBatch, SimHost, Value, decoded
+from tests.support.patience import until
 
 pytestmark = pytest.mark.skipif(
     not is_postgres_published(), reason="the package registry has no PostgreSQL for this machine"
@@ -188,6 +190,35 @@ def check(fleet: RealFleet, found: dict[PartitionKey, list[SimBatch]]) -> None:
     for batches in found.values():
         epochs = [each.epoch for each in batches]
         assert epochs == sorted(epochs)
+
+
+@pytest.mark.timeout(60)
+async def test_a_write_waits_no_longer_than_the_lease_for_a_catalog_that_is_silent(
+    server: PostgresServer,
+) -> None:
+    """Another node may lead by then, and a client that waits here does not look for it."""
+    url = await asyncio.to_thread(server.new_fleet, SHARDS)
+    catalog, key = PostgresCatalog(url, LineLimits(5, 30)), PartitionKey(TOPIC, 0)
+    await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [0])]))
+    machine = Machine(url, (await catalog.facts()).fleet_id, 1, MemoryObjects())
+    machine.start()
+    await asyncio.to_thread(until, lambda: key in machine.host.served, "it takes nothing over")
+    log, life = machine.host.served[key], machine.node.life
+    assert life is not None
+    holder = await asyncpg.connect(url)
+    async with holder.transaction():
+        await holder.execute("LOCK TABLE node IN ACCESS EXCLUSIVE MODE")
+        answered = asyncio.get_running_loop().create_future()
+        life.committer.request(log, log.append(Value(1, 0), 0, 0), answered.set_result)
+        assert isinstance(await answered, NotCommitted)
+        assert not life.is_held
+    await holder.close()
+    again = asyncio.get_running_loop().create_future()
+    life.committer.request(log, log.end_offset, again.set_result)
+    assert await again is None, "what was refused is committed all the same"
+    assert machine.node.life is life
+    await machine.kill()
+    await catalog.close()
 
 
 @pytest.mark.timeout(180)

@@ -41,6 +41,7 @@ from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from tests.support.fleet.commits import HeldCommits
+from tests.support.fleet.hand_lease import HandLease
 from tests.support.fleet.inline import Inline
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.worlds.handler_world import World
@@ -64,7 +65,10 @@ class FleetNodeWorld(World):
         self.rows, self.other_nodes, self.deleted = rows, dict[int, Any](), list[str]()
         broker = self.broker
         self.commits = FleetCommit(self.commit, LoopClock(), lambda *_: None, 5.0)
-        self.led = LedPartitions(node_id, broker.topics, self.commits, {}, monotonic=time.monotonic)
+        self.led = LedPartitions(
+            node_id, broker.topics, self.commits, {}, monotonic=time.monotonic,
+            lease=HandLease(),
+        )  # fmt: skip
         self.image = BrokerImage(
             rows, broker.topics, self.led, lambda living, _: self.other_nodes.update(living),
             lambda names, _: self.deleted.extend(names), monotonic=time.monotonic,

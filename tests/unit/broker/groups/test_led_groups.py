@@ -12,6 +12,7 @@ from broker.state.reading import LeftOut
 from broker.state.state_topic import partition_of
 from protocol.apis import find_coordinator, offset_fetch
 from protocol.errors import ErrorCode, KafkaError
+from tests.support.fleet.hand_lease import HandLease
 from tests.support.worlds.group_world import GROUP, GroupWorld, Promise, commit_request
 
 PARTITIONS, NODE = 4, 1
@@ -122,6 +123,21 @@ async def test_offsets_of_a_group_that_comes_here_are_asked_for_again(world: Gro
     assert fetched(world) == ErrorCode.NOT_COORDINATOR
     world.broker.groups.loading.share(world.clock.monotonic, NODE)  # as a process that begins
     assert fetched(world) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def test_offsets_are_not_told_where_another_node_may_have_newer_ones(
+    world: GroupWorld,
+) -> None:
+    """A process that goes back to them would do once more what others have done since."""
+    lease = HandLease()
+    of(world, GROUP).led_by(Leadership(NODE, 3, is_here=True, lease=lease))
+    await lead(world, GROUP)
+    assert codes(world) == [0]
+    assert world.offsets() == {("t", 0): 7}
+    lease.is_held = False
+    assert fetched(world) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    lease.is_held = True
+    assert world.offsets() == {("t", 0): 7}
 
 
 async def test_a_coordinator_that_nobody_is_yet_is_looked_for_again(world: GroupWorld) -> None:

@@ -18,6 +18,7 @@ from protocol.apis import (
     offset_for_leader_epoch,
 )
 from protocol.errors import ErrorCode as E
+from tests.support.fleet.hand_lease import HandLease
 from tests.support.worlds.handler_world import World
 
 HERE, THERE = 1, 2
@@ -100,6 +101,34 @@ async def test_a_read_is_refused_and_names_the_leader(world: World) -> None:
     assert (part.current_leader.leader_id, part.current_leader.leader_epoch) == (THERE, 7)
     [endpoint] = whole.node_endpoints
     assert (endpoint.node_id, endpoint.host, endpoint.port) == (THERE, *ADDRESS)
+
+
+async def test_a_write_is_refused_where_another_may_lead(world: World) -> None:
+    lease = HandLease()
+    world.partition().led_by(Leadership(HERE, 7, is_here=True, lease=lease))
+    of = {"producer_id": 9, "producer_epoch": 0}
+    assert (await world.produce(b"a", base_sequence=0, **of)).error_code == 0
+    lease.is_held = False
+    assert (await world.produce(b"b", base_sequence=1, **of)).error_code == E.NOT_LEADER_OR_FOLLOWER
+    assert world.partition().log.snapshot.log_end_offset == 3
+    lease.is_held, lease.held_since = True, world.clock.monotonic()
+    skips = await world.produce(b"c", base_sequence=2, **of)
+    assert skips.error_code == E.NOT_LEADER_OR_FOLLOWER, "its predecessor was refused"
+    assert (await world.produce(b"b", base_sequence=1, **of)).error_code == 0
+    assert (await world.produce(b"c", base_sequence=2, **of)).error_code == 0
+
+
+async def test_an_offset_behind_the_end_is_not_out_of_range_where_another_may_lead(
+    world: World,
+) -> None:
+    """A consumer that hears of its range goes back to the beginning, and reads all twice."""
+    lease = HandLease()
+    world.partition().led_by(Leadership(HERE, 7, is_here=True, lease=lease))
+    assert (await read(world, offset=3))[0].error_code == E.OFFSET_OUT_OF_RANGE
+    lease.is_held = False
+    assert (await read(world, offset=3))[0].error_code == E.NOT_LEADER_OR_FOLLOWER
+    assert (await read(world, offset=-2))[0].error_code == E.OFFSET_OUT_OF_RANGE
+    assert (await read(world, offset=1))[0].error_code == 0, "what is committed stays so"
 
 
 async def test_a_client_that_knows_another_epoch_hears_of_that_first(world: World) -> None:
