@@ -48,7 +48,7 @@ class Life:
         self.renewed_at = reach.clock.monotonic()
         """Begin of the last renewal that was answered."""
         self.held_since = self.renewed_at
-        """When it was first, or again, surely not fenced."""
+        """Monotonic seconds: at first, or at a renewal after the lease was over."""
         self.spans = CommittedSpans()
         self.committer = Committer(reach, identity, self.spans.committed)
         self.trimming = Trimming(reach, me, self.spans)

@@ -19,7 +19,7 @@ class Lease(Protocol):
 
     @property
     def held_since(self) -> float:
-        """Monotonic seconds from which on it was held without a gap."""
+        """Monotonic seconds from which on it was valid without a gap."""
 
 
 class _ForEver:

@@ -1,12 +1,12 @@
-"""A lease that is held as a test says."""
+"""A lease that is valid when a test says so."""
 
 from math import inf
 
 
 class HandLease:
-    """The `Lease` of a node; held from the start."""
+    """The `Lease` of a node; valid from the start."""
 
     def __init__(self) -> None:
-        """Held."""
+        """Valid."""
         self.is_held = True
         self.held_since = -inf
