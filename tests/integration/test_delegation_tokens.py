@@ -83,9 +83,9 @@ def alice_of(node: Any) -> WireClient:
     return alice
 
 
-def is_cut_off(client: WireClient) -> bool:
-    """True when the broker ends the connection by itself, within a second."""
-    client.socket.settimeout(1)
+def is_cut_off(client: WireClient, within_seconds: float = 1) -> bool:
+    """True when the broker ends the connection by itself in time."""
+    client.socket.settimeout(within_seconds)
     try:
         return client.socket.recv(1) == b""
     except TimeoutError:

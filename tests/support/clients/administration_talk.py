@@ -12,6 +12,7 @@ from protocol.apis import describe_client_quotas as describe
 from protocol.apis import describe_user_scram_credentials as described
 from protocol.apis import elect_leaders, list_partition_reassignments
 from tests.support.clients.wire import WireClient
+from tests.support.patience import until
 
 Told = dict[str, Any]
 Parts = list[tuple[str, str | None]]
@@ -82,6 +83,7 @@ def administer(client: WireClient, told: Told, topic: str) -> None:
     elect(client, told, topic)
     describe_quotas(client, told)
     alter_users(client, told)
+    until(lambda: "w" not in users_of(client))
     describe_users(client, told)
 
 
@@ -177,6 +179,12 @@ def alter_users(client: WireClient, told: Told) -> None:
         told[f"users: {changes}"] = sorted(
             (each.user, each.error_code, each.error_message) for each in answer.results
         )
+
+
+def users_of(client: WireClient) -> set[str]:
+    """Names of all users. A Kafka shows the last change late: its broker follows its controller."""
+    answer = client.call(described.DescribeUserScramCredentialsRequest(users=None), 0)
+    return {each.user for each in answer.results}
 
 
 def describe_users(client: WireClient, told: Told) -> None:
