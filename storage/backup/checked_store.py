@@ -33,6 +33,10 @@ class CheckedStore:
         """As the port has it."""
         return self._store.get_range(key, position, size)
 
+    def pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
+        """As the port has it."""
+        return self._store.pieces(key, position, size)
+
     def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectFacts]:
         """As the port has it."""
         return self._store.list(prefix, after=after)

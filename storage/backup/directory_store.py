@@ -22,6 +22,7 @@ from storage.tier.port import (
 )
 
 INCOMING = ".incoming"
+PIECE_BYTES = 512 * 1024
 _OWN = frozenset((INCOMING, LOCK_FILE, "lost+found"))
 _BEGINNINGS = (CARD, CLUSTER.rstrip("/"), TOPICS.rstrip("/"))
 
@@ -116,6 +117,11 @@ class DirectoryStore:
     def get_range(self, key: str, position: int, size: int) -> bytes:
         """As the port has it."""
         return self._read(key, position, size)
+
+    def pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
+        """As the port has it."""
+        for at in range(position, position + size, PIECE_BYTES):
+            yield self._read(key, at, min(PIECE_BYTES, position + size - at))
 
     def _read(self, key: str, position: int, size: int | None) -> bytes:
         try:

@@ -32,6 +32,9 @@ from storage.zones.rows import UNTIMED
 SIDE_FILES = (OFFSET_INDEX, TIME_INDEX, ZONES, TXN_INDEX, SNAPSHOT)
 """In the order in which they lie in their object: a search reads the first three."""
 PART_BYTES = 4 * 1024 * 1024
+"""Of a segment, read at a time; whole blocks."""
+ASKED_BYTES = 8 * 1024 * 1024
+"""Of an object, asked for at a time. It comes in pieces; a request has a limit of time."""
 
 Pace = Callable[[int], None]
 """Called with the bytes that are about to be sent or fetched; may wait."""
@@ -156,14 +159,14 @@ def _read(fs: FileSystem, path: str) -> bytes:
 
 def _check(to: Destination, key: str, size_bytes: int, crc: int) -> None:
     """Reads back what arrived. NotAsSent."""
-    found = 0
-    for at in range(0, size_bytes, PART_BYTES):
-        size = min(PART_BYTES, size_bytes - at)
-        data = to.store.get_range(key, at, size)
-        if len(data) != size:
+    found = came = 0
+    for at in range(0, size_bytes, ASKED_BYTES):
+        size = min(ASKED_BYTES, size_bytes - at)
+        for piece in to.store.pieces(key, at, size):
+            found, came = crc32c(piece, found), came + len(piece)
+        if came != at + size:
             to.spoilt(key)
-            raise NotAsSent(key, f"{at + len(data)} of {size_bytes} bytes arrived")
-        found = crc32c(data, found)
+            raise NotAsSent(key, f"{came} of {size_bytes} bytes arrived")
     if found != crc:
         to.spoilt(key)
         raise NotAsSent(key, "other bytes arrived than were sent")

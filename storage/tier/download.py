@@ -4,13 +4,13 @@ Every file is compared with its CRC-32C in the manifest while it is written, and
 are not: the caller syncs the directory when all of it is there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from protocol.checksum import crc32c
-from storage.env import File, FileSystem
+from storage.env import Buffer, File, FileSystem
 from storage.errors import CorruptLog
 from storage.files.layout import LOG, SNAPSHOT, segment_name
-from storage.tier.copying import PART_BYTES
+from storage.tier.copying import ASKED_BYTES
 from storage.tier.manifest import FilePart, Manifest, RemoteSegment
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.tier.port import ObjectMissing, ObjectStore
@@ -90,23 +90,22 @@ class Download:
             file.close()
 
     def _written(self, file: File, key: str, part: FilePart) -> int:
-        crc = 0
-        for at in range(0, part.size_bytes, PART_BYTES):
-            size = min(PART_BYTES, part.size_bytes - at)
-            data = self._get(key, part.position + at, size)
-            file.write_at(at, data)
-            crc = crc32c(data, crc)
-            self._fetched(size)
+        crc = came = 0
+        for at in range(0, part.size_bytes, ASKED_BYTES):
+            size = min(ASKED_BYTES, part.size_bytes - at)
+            for piece in self._pieces(key, part.position + at, size):
+                file.write_at(came, piece)
+                crc, came = crc32c(piece, crc), came + len(piece)
+                self._fetched(len(piece))
+            if came != at + size:
+                raise CorruptLog(key, f"{came - at} instead of {size} bytes at {at}")
         return crc
 
-    def _get(self, key: str, position: int, size: int) -> bytes:
+    def _pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
         try:
-            data = self._store.get_range(key, position, size)
+            yield from self._store.pieces(key, position, size)
         except ObjectMissing as error:
             raise CorruptLog(key, "the store has lost this object") from error
-        if len(data) != size:
-            raise CorruptLog(key, f"{len(data)} instead of {size} bytes at {position}")
-        return data
 
     def _check(self, sizes: dict[str, int], key: str, size_bytes: int) -> None:
         if key not in sizes:

@@ -83,6 +83,13 @@ class ObjectStore(Protocol):
         ObjectMissing, StoreError.
         """
 
+    def pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
+        """The bytes of `get_range` as they come: each piece is done with before the next.
+
+        Nothing of a large range is in memory at a time but what has come last. ObjectMissing,
+        StoreError, also in the middle.
+        """
+
     def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectFacts]:
         """The objects below a prefix that ends with "/", at whatever depth; "": all of them.
 

@@ -11,13 +11,12 @@ from typing import NamedTuple
 from protocol.checksum import crc32c
 from storage.errors import CorruptCheckpoint, NewerFormat
 from storage.files.layout import LOG
+from storage.tier.copying import ASKED_BYTES
 from storage.tier.manifest import Manifest, RemoteSegment
 from storage.tier.manifest_chain import read_newest
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, number_of, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
 from storage.tier.side_files import side_bytes
-
-READ_BYTES = 4 * 1024 * 1024
 
 
 class TierFault(Enum):
@@ -170,13 +169,13 @@ class _Segment:
             return "it is not there"
 
     def _records_fault(self, key: str) -> str:
-        part, crc = self._row.parts[LOG], 0
-        for at in range(0, part.size_bytes, READ_BYTES):
-            size = min(READ_BYTES, part.size_bytes - at)
-            data = self._store.get_range(key, at, size)
-            if len(data) != size:
-                return f"it ends at {at + len(data)}"
-            crc = crc32c(data, crc)
+        part, crc, came = self._row.parts[LOG], 0, 0
+        for at in range(0, part.size_bytes, ASKED_BYTES):
+            size = min(ASKED_BYTES, part.size_bytes - at)
+            for piece in self._store.pieces(key, at, size):
+                crc, came = crc32c(piece, crc), came + len(piece)
+            if came != at + size:
+                return f"it ends at {came}"
         return "" if crc == part.crc else "its CRC-32C is not that of what was copied"
 
     def _side_fault(self, key: str) -> str:

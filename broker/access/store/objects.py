@@ -19,6 +19,7 @@ from storage.env import Buffer
 from storage.tier.port import MAX_GET_BYTES, ObjectFacts, ObjectStore, StoreError
 
 if TYPE_CHECKING:
+    from obstore import GetOptions
     from obstore.store import ClientConfig, S3Config, S3Store
 
 T = TypeVar("T")
@@ -27,6 +28,8 @@ LIST_PAGE = 1000
 """Objects of one request, by S3's protocol."""
 IDLE_SECONDS = 15
 """An unused connection is kept that long: stores close them after 20 s or more, unannounced."""
+PIECE_BYTES = 64 * 1024
+"""Least of a piece, but for the last one. Most are what the connection had: 300 KB."""
 MAX_PARTS = 10_000
 """Parts of one object, by S3's protocol."""
 
@@ -76,8 +79,7 @@ class S3Objects:
         limits = self._limits
         exact = _exactly(key, parts, size_bytes)
         if size_bytes <= limits.part_bytes:
-            data = b"".join(exact)
-            _ask(key, PUT_FILE, lambda: self._store.put(key, data, use_multipart=False))
+            _ask(key, PUT_FILE, lambda: self._store.put(key, exact, use_multipart=False))
             return
         part_bytes = _part_bytes(size_bytes, limits)
         _ask(key, PUT_FILE, lambda: self._store.put(
@@ -95,9 +97,22 @@ class S3Objects:
         try:
             return _ask(key, GET, lambda: self._range(key, position, size))
         except StoreError as error:
-            if "InvalidRange" in error.message:
+            if _is_behind_the_end(error):
                 return b""
             raise
+
+    def pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
+        """As the port has it: one request, whose time ends with the last piece."""
+        options: GetOptions = {"range": (position, position + size)}
+        try:
+            found = _ask(key, GET, lambda: self._store.get(key, options=options))
+        except StoreError as error:
+            if _is_behind_the_end(error):
+                return
+            raise
+        coming = found.stream(min_chunk_size=PIECE_BYTES)
+        while (piece := _ask(key, GET, lambda: next(coming, None))) is not None:
+            yield memoryview(piece)
 
     def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectFacts]:
         """As the port has it: 1,000 objects a request."""
@@ -130,6 +145,10 @@ def requests_of_upload(size_bytes: int, limits: StoreLimits = NORMAL_LIMITS) -> 
     if size_bytes <= limits.part_bytes:
         return 1
     return -(-size_bytes // _part_bytes(size_bytes, limits)) + 2
+
+
+def _is_behind_the_end(error: StoreError) -> bool:
+    return "InvalidRange" in error.message
 
 
 def _part_bytes(size_bytes: int, limits: StoreLimits) -> int:

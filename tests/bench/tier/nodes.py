@@ -6,8 +6,8 @@ machine, without a network in between.
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -42,6 +42,8 @@ OFTEN: Final = {
     "remote.log.manager.task.interval.ms": "200",
 }
 BASE_DIGITS: Final = 20
+
+Store = Callable[[], AbstractContextManager[S3Server]]
 
 
 @dataclass(slots=True)
@@ -168,8 +170,13 @@ def _size(file: Path) -> int:
 
 
 @contextmanager
-def tiered(peer: Peer, more: Mapping[str, str], *options: str) -> Iterator[TieredNode]:
-    """A node of the peer's kind with an empty tier. `more`: settings; `options`: of ours alone."""
+def tiered(
+    peer: Peer, more: Mapping[str, str], *options: str, store: Store = seaweedfs
+) -> Iterator[TieredNode]:
+    """A node of the peer's kind with an empty tier.
+
+    `more`: settings; `options`, `store`: of ours alone.
+    """
     directory = peer.fresh_directory()
     directory.parent.mkdir(parents=True)
     try:
@@ -178,7 +185,7 @@ def tiered(peer: Peer, more: Mapping[str, str], *options: str) -> Iterator[Tiere
             settings = {**OFTEN, **tier_settings(directory.parent / "tier"), **more}
             yield from _running(TieredNode(peer, directory, settings))
             return
-        with seaweedfs() as server:
+        with store() as server:
             own = {
                 "remote.log.storage.system.enable": "true",
                 "horolog.tier.url": server.url("bench"),

@@ -199,6 +199,7 @@ def test_ranges_end_where_the_object_does(store: ObjectStore) -> None:
     beyond = {(5, 10): b"56789", (9, 2): b"9", (10, 1): b"", (11, 5): b"", (0, MIB): b"0123456789"}
     for (position, size), expected in (ranges | beyond).items():
         assert store.get_range("a", position, size) == expected
+        assert b"".join(store.pieces("a", position, size)) == expected
     store.put_new("empty", b"")
     assert store.get_range("empty", 0, 1) == b""
 
@@ -208,6 +209,7 @@ def test_ranges_of_a_large_object_are_its_bytes(store: ObjectStore) -> None:
     store.put_file("f", iter([data]), len(data))
     for position in (0, 1, 8 * MIB - 3, 8 * MIB, 12 * MIB - MIB):
         assert store.get_range("f", position, MIB) == data[position : position + MIB]
+    assert b"".join(store.pieces("f", 7, 11 * MIB)) == data[7 : 11 * MIB + 7]
 
 
 def test_objects_that_are_not_there_are_missing(store: ObjectStore) -> None:
@@ -330,6 +332,7 @@ def failures(store: ObjectStore, kind: type[StoreError]) -> list[str]:
         "put_file": lambda: store.put_file("x", iter([bytes(9 * MIB)]), 9 * MIB),
         "get": lambda: store.get("x"),
         "get_range": lambda: store.get_range("x", 0, 1),
+        "pieces": lambda: next(store.pieces("x", 0, 1)),
         "list": lambda: next(store.list("x/"), None),
         "delete": lambda: store.delete(["x", "y"]),
     }

@@ -97,6 +97,10 @@ class FaultyStore:
         """As the port has it, but for the faults."""
         return self._read("get_range", key, lambda: self._store.get_range(key, position, size))
 
+    def pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
+        """As the port has it; a call of `get_range`."""
+        yield self.get_range(key, position, size)
+
     def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectFacts]:
         """As the port has it, but for the faults."""
         fault = self._begin("list", prefix)

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from contextlib import suppress
 
+from storage.errors import CorruptCheckpoint
 from storage.tier.manifest_chain import read_newest
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, is_probe, object_of
 from storage.tier.port import ObjectMissing, ObjectStore
@@ -32,7 +33,8 @@ def unnamed(store: ObjectStore) -> set[str]:
     found = {each.key: object_of(each.key) for each in store.list("topics/")}
     segments = {key: name for key, name in found.items() if name is not None and name.unique}
     for keys in {name.keys for name in segments.values()}:
-        with suppress(ObjectMissing):  # a topic that is being removed: nothing names them
+        # Of a topic that is being removed, perhaps a part of its manifests: nothing names them.
+        with suppress(ObjectMissing, CorruptCheckpoint):
             for key in named_by(store, keys):
                 segments.pop(key, None)
     return set(segments)

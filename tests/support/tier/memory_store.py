@@ -58,6 +58,10 @@ class MemoryStore:
         assert size > 0, size
         return self._data(key)[position : position + size]
 
+    def pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
+        """As the port has it; a call of `get_range`."""
+        yield self.get_range(key, position, size)
+
     def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectFacts]:
         """As the port has it: as it is at the first object that is taken."""
         assert not prefix or prefix.endswith("/"), prefix

@@ -57,6 +57,9 @@ class WatchedStore:
     def get_range(self, key: str, position: int, size: int) -> bytes:
         return self._store.get_range(key, position, size)
 
+    def pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
+        return self._store.pieces(key, position, size)
+
     def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectFacts]:
         return self._store.list(prefix, after=after)
 

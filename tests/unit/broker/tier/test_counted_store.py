@@ -143,6 +143,7 @@ def test_each_error_has_its_kind(error: type[StoreError], fault: StoreFault) -> 
         (StoreRequest.PUT, lambda store: store.put_file(LOG, iter([b""]), 0)),
         (StoreRequest.GET, lambda store: store.get(KEYS.manifest(1))),
         (StoreRequest.GET, lambda store: store.get_range(LOG, 0, 1)),
+        (StoreRequest.GET, lambda store: list(store.pieces(LOG, 0, 1))),
         (StoreRequest.LIST, lambda store: list(store.list(""))),
         (StoreRequest.DELETE, lambda store: store.delete([LOG])),
     ],

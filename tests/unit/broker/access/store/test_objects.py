@@ -1,5 +1,6 @@
 """Requests to an S3 store, and its answers as errors of the port."""
 
+import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ CALLS: dict[str, Call] = {
     "put_file": lambda store: store.put_file("a/b", iter([b"1"]), 1),
     "get": lambda store: store.get("a/b"),
     "get_range": lambda store: store.get_range("a/b", 3, 5),
+    "pieces": lambda store: list(store.pieces("a/b", 3, 5)),
     "list": lambda store: list(store.list("a/")),
     "delete": lambda store: store.delete(["a/b", "a/c"]),
 }
@@ -136,7 +138,7 @@ def test_a_refusal_is_an_error_with_key_and_code_and_no_second_request(
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize("operation", ["get", "get_range"])
+@pytest.mark.parametrize("operation", ["get", "get_range", "pieces"])
 def test_an_object_is_missing_when_the_store_says_so(
     server: Canned, store: ObjectStore, operation: str
 ) -> None:
@@ -159,7 +161,7 @@ def test_a_put_that_the_store_refuses_by_its_condition_finds_an_object(
     assert type(failure(store, "put_new")) is ObjectExists
 
 
-@pytest.mark.parametrize("operation", ["get_range", "list", "delete"])
+@pytest.mark.parametrize("operation", ["get_range", "pieces", "list", "delete"])
 def test_an_answer_that_is_not_of_s3_is_a_failure(
     server: Canned, store: ObjectStore, operation: str
 ) -> None:
@@ -170,6 +172,28 @@ def test_an_answer_that_is_not_of_s3_is_a_failure(
 def test_a_range_behind_the_end_is_empty(server: Canned, store: ObjectStore) -> None:
     server.say(416, xml("InvalidRange"))
     assert store.get_range("a/b", 3, 5) == b""
+
+
+def test_pieces_behind_the_end_are_none(server: Canned, store: ObjectStore) -> None:
+    server.say(416, xml("InvalidRange"))
+    assert list(store.pieces("a/b", 3, 5)) == []
+
+
+def test_pieces_of_a_range_are_one_request(server: Canned, store: ObjectStore) -> None:
+    content = random.Random(0).randbytes(8 * MIB)
+    server.say(206, content, **{"Content-Range": f"bytes 3-{8 * MIB + 2}/{9 * MIB}"})
+    pieces = [bytes(each) for each in store.pieces("a/b", 3, 8 * MIB)]
+    assert b"".join(pieces) == content
+    assert max(map(len, pieces)) <= 2 * MIB, "not all of it at a time"
+    [seen] = server.seen
+    assert seen.headers["range"] == f"bytes=3-{8 * MIB + 2}"
+
+
+def test_pieces_that_are_cut_off_end_in_a_failure(server: Canned, store: ObjectStore) -> None:
+    server.say(206, bytes(MIB), **{"Content-Range": f"bytes 0-{2 * MIB - 1}/{2 * MIB}"})
+    server.says_bytes = 2 * MIB
+    with pytest.raises(StoreAway, match="the connection ended before the answer did"):
+        list(store.pieces("a/b", 0, 2 * MIB))
 
 
 def test_an_answer_that_is_cut_is_a_failure(server: Canned, store: ObjectStore) -> None:
