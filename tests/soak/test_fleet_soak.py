@@ -1,12 +1,13 @@
 """The verdict of a run of a fleet can be bad."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 
 from tests.soak.copier import copies
-from tests.soak.fleet.clients import Heard, Place
-from tests.soak.fleet.verdict import verdict
+from tests.soak.fleet.clients import PARTITIONS, Heard, Place
+from tests.soak.fleet.verdict import Waits, verdict
 
 FOUND = {Place(0, 0): "1:0", Place(1, 0): "1:1", Place(0, 1): "2:0"}
 ONE = Heard(1, 2, {Place(0, 0): "1:0", Place(1, 0): "1:1"}, [])
@@ -55,3 +56,25 @@ def test_a_copy_has_each_value_once() -> None:
         "2:0 was not copied",
         "nobody sent 9:9, which was copied",
     ]
+
+
+class Answered:
+    """A producer that was answered."""
+
+    def __init__(self, began: float, seconds: Mapping[int, float]) -> None:
+        self.acknowledged_at = {
+            each: [(began - 9, began - 8), (began - 1, began + 1), (began, began + wait)]
+            for each, wait in seconds.items()
+        }
+
+
+def test_the_time_to_the_next_acknowledgement_is_of_the_slowest_partition() -> None:
+    """A record that was sent before the fault says nothing, whenever its answer came."""
+    waits = Waits()
+    waits.happens("a fault")
+    [(_, began)] = waits.began
+    fast = Answered(began, dict.fromkeys(range(PARTITIONS), 2.0))
+    slow = Answered(began, {**dict.fromkeys(range(PARTITIONS), 3.0), 5: 30.0})
+    assert waits.of([slow])["a fault"] == [pytest.approx(30)]
+    assert waits.of([slow, fast])["a fault"] == [pytest.approx(2)]
+    assert waits.slowest([slow]) == ["30.0 s: fault 1, a fault, partition 5"]

@@ -123,28 +123,39 @@ class Soak:
         return self._judged()
 
     def _break(self) -> None:
-        ways = list(chosen(faults_of(self._cluster, self._options), self._options.only).items())
+        faults = faults_of(self._cluster, self._options)
+        ways = list(chosen(faults, self._options.only).items())
         for number in range(self._options.faults):
             time.sleep(self._options.pause)
             kind, happen = ways[number % len(ways)]
             at = time.strftime("%H:%M:%S")
             self._console.print(f"{at} {number + 1}/{self._options.faults} {kind}")
             self._waits.happens(kind)
+            faults.node = 0
             happen()
+            if faults.node:
+                self._console.print(f"         it was node {faults.node}")
 
     def _judged(self) -> list[str]:
         unanswered = sum(each.end() for each in self._producers)
         count = sum(each.sent for each in self._producers)
+        settled = [time.monotonic()]
         self._group.end(count)
+        settled.append(time.monotonic())
         self._copier.end(count, SETTLES_WITHIN_SECONDS)
+        settled.append(time.monotonic())
         found, copied = (
             read_back(self._bootstrap, count),
             self._copier.copied(SETTLES_WITHIN_SECONDS),
         )
         heard = [each.heard for each in self._producers]
         show(self._console, self._waits.of(self._producers))
+        for line in self._waits.slowest(self._producers):
+            self._console.print(line)
         starts = self._copier.starts
         self._console.print(f"{count} records, {self._options.faults} faults, {starts} copiers")
+        group, copier = settled[1] - settled[0], settled[2] - settled[1]
+        self._console.print(f"group at the end after {group:.1f} s, copier {copier:.1f} s later")
         for value in [each for each, times in copied.items() if times > 1][:20]:
             self._console.print(f"{value} was copied to {', '.join(self._copier.places[value])}")
         return verdict(heard, unanswered, found, self._group.seen) + copies(copied, sent_by(heard))

@@ -23,6 +23,12 @@ class NodeFaults:
         self._cluster = cluster
         self._stopped_seconds = stopped_seconds
         self.dice = dice
+        self.node = 0
+        """The one that the last fault was of; 0 for an engine's."""
+
+    def _pick(self) -> int:
+        self.node = self.dice.choice(NODES)
+        return self.node
 
     @property
     def ways(self) -> Mapping[str, Callable[[], None]]:
@@ -35,26 +41,26 @@ class NodeFaults:
         }
 
     def _kill(self) -> None:
-        node = self.dice.choice(NODES)
+        node = self._pick()
         self._cluster.kill(node)
         time.sleep(AWAY_SECONDS)
         self._cluster.start(node)
 
     def _lose_disk(self) -> None:
-        node = self.dice.choice(NODES)
+        node = self._pick()
         self._cluster.kill(node)
         self._cluster.lose_disk(node)
         time.sleep(AWAY_SECONDS)
         self._cluster.start(node)
 
     def _stop_process(self) -> None:
-        pid = self._cluster.pid(self.dice.choice(NODES))
+        pid = self._cluster.pid(self._pick())
         os.kill(pid, signal.SIGSTOP)
         time.sleep(self._stopped_seconds)
         os.kill(pid, signal.SIGCONT)
 
     def _stop(self) -> None:
-        node = self.dice.choice(NODES)
+        node = self._pick()
         self._cluster.stop(node)
         self._cluster.start(node)
 
@@ -74,7 +80,7 @@ class KafkaFaults(NodeFaults):
         return {**super().ways, **cut}
 
     def _cut(self) -> None:
-        with self._kafka.cut(self.dice.choice(NODES)):
+        with self._kafka.cut(self._pick()):
             time.sleep(self.dice.choice(CUT_SECONDS))
 
 
@@ -113,9 +119,9 @@ class FleetFaults(NodeFaults):
             time.sleep(self._stopped_seconds)
 
     def _cut_database(self) -> None:
-        with self._fleet.ways.cut(self.dice.choice(NODES), DATABASE):
+        with self._fleet.ways.cut(self._pick(), DATABASE):
             time.sleep(self.dice.choice(CUT_SECONDS))
 
     def _cut_store(self) -> None:
-        with self._fleet.ways.cut(self.dice.choice(NODES), STORE):
+        with self._fleet.ways.cut(self._pick(), STORE):
             time.sleep(self.dice.choice(CUT_SECONDS))

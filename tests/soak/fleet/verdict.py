@@ -2,13 +2,24 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from statistics import median, quantiles
+from typing import Protocol
 
 from rich.console import Console
 from rich.table import Table
 
-from tests.soak.fleet.clients import PARTITIONS, Heard, Numbers, Place
+from tests.soak.fleet.clients import PARTITIONS, Heard, Place
+
+SHOWN = 3
+
+
+class Acknowledged(Protocol):
+    """A producer."""
+
+    @property
+    def acknowledged_at(self) -> Mapping[int, list[tuple[float, float]]]:
+        """By partition: when a record was sent, and when it was acknowledged."""
 
 
 class Waits:
@@ -22,21 +33,37 @@ class Waits:
         """A fault begins."""
         self.began.append((kind, time.monotonic()))
 
-    def of(self, producers: list[Numbers]) -> Mapping[str, list[float]]:
+    def of(self, producers: Sequence[Acknowledged]) -> Mapping[str, list[float]]:
         """For each fault the longest of all partitions."""
         found: dict[str, list[float]] = defaultdict(list)
         for kind, began in self.began:
-            waits = []
-            for partition in range(PARTITIONS):
-                ends = [
-                    answered
-                    for each in producers
-                    for sent, answered in each.acknowledged_at[partition]
-                    if sent >= began
-                ]
-                waits.append(min(ends, default=float("inf")) - began)
-            found[kind].append(max(waits))
+            found[kind].append(max(_waits_after(began, producers)))
         return found
+
+    def slowest(self, producers: Sequence[Acknowledged]) -> list[str]:
+        """The faults with the longest waits, and of which partition."""
+        all_waits = []
+        for number, (kind, began) in enumerate(self.began, 1):
+            waits = _waits_after(began, producers)
+            all_waits.append((max(waits), number, kind, waits.index(max(waits))))
+        return [
+            f"{seconds:.1f} s: fault {number}, {kind}, partition {partition}"
+            for seconds, number, kind, partition in sorted(all_waits, reverse=True)[:SHOWN]
+        ]
+
+
+def _waits_after(began: float, producers: Sequence[Acknowledged]) -> list[float]:
+    """By partition, until a record is acknowledged that was sent after the fault (s)."""
+    waits = []
+    for partition in range(PARTITIONS):
+        ends = [
+            answered
+            for each in producers
+            for sent, answered in each.acknowledged_at[partition]
+            if sent >= began
+        ]
+        waits.append(min(ends, default=float("inf")) - began)
+    return waits
 
 
 def verdict(
