@@ -78,7 +78,8 @@ class Numbers:
             if error is not None:
                 self.refused.append(str(error))
                 return
-            self.places[Place(message.partition(), message.offset())] = value
+            if message.offset() is not None:  # None: it was stored by an earlier try
+                self.places[Place(message.partition(), message.offset())] = value
             self.acknowledged_at[message.partition()].append((at, time.monotonic()))
 
         self._producer.produce(

@@ -70,21 +70,26 @@ def verdict(
     producers: list[Heard], unanswered: int, found: Mapping[Place, str], seen: Container[str]
 ) -> list[str]:
     """Broken promises; none is the aim."""
-    faults = [f"refused: {each}" for one in producers for each in one.refused[:3]]
+    counts, sent = Counter(found.values()), sent_by(producers)
+    faults = [_some([f"refused: {each}" for one in producers for each in one.refused])]
     if unanswered:
-        faults.append(f"{unanswered} records were never answered")
+        faults.append([f"{unanswered} records were never answered"])
     for each in producers:
         wrong = [place for place, value in each.places.items() if found.get(place) != value]
-        faults += [f"{each.places[place]} is not at {place}" for place in wrong[:3]]
-    counts = Counter(found.values())
-    sent = sent_by(producers)
-    faults += [f"{value} is there {count} times" for value, count in counts.items() if count > 1][
-        :3
-    ]
-    faults += [f"{value} is not there" for value in sorted(sent - counts.keys())[:3]]
-    faults += [f"nobody sent {value}" for value in sorted(counts.keys() - sent)[:3]]
-    faults += [f"the group has not read {value}" for value in sorted(sent) if value not in seen][:3]
-    return faults
+        faults.append(_some([f"{each.places[place]} is not at {place}" for place in wrong]))
+    twice = [f"{value} is there {count} times" for value, count in counts.items() if count > 1]
+    faults.append(_some(twice))
+    faults.append(_some([f"{value} is not there" for value in sorted(sent - counts.keys())]))
+    faults.append(_some([f"nobody sent {value}" for value in sorted(counts.keys() - sent)]))
+    unread = [f"the group has not read {value}" for value in sorted(sent) if value not in seen]
+    faults.append(_some(unread))
+    return [text for texts in faults for text in texts]
+
+
+def _some(faults: list[str]) -> list[str]:
+    """The first ones, and how many more there are of the kind."""
+    more = len(faults) - SHOWN
+    return [*faults[:SHOWN], *([f"{more} more of that kind"] if more > 0 else [])]
 
 
 def sent_by(producers: list[Heard]) -> set[str]:
