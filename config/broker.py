@@ -666,6 +666,84 @@ class BrokerConfig:
         600_000,
         doc="Longest interval between two matches of the regular expressions of subscriptions.",
     )
+    group_streams_session_timeout_ms: int = broker_key(
+        "group.streams.session.timeout.ms",
+        millis(1, INT_MAX),
+        45_000,
+        doc="Session time-out of members of streams groups (KIP-1071).",
+    )
+    group_streams_min_session_timeout_ms: int = broker_key(
+        "group.streams.min.session.timeout.ms",
+        millis(1, INT_MAX),
+        45_000,
+        doc="Shortest session time-out that a streams group may have.",
+    )
+    group_streams_max_session_timeout_ms: int = broker_key(
+        "group.streams.max.session.timeout.ms",
+        millis(1, INT_MAX),
+        60_000,
+        doc="Longest session time-out that a streams group may have.",
+    )
+    group_streams_heartbeat_interval_ms: int = broker_key(
+        "group.streams.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        5000,
+        doc="Interval of heartbeats that members of streams groups are asked for.",
+    )
+    group_streams_min_heartbeat_interval_ms: int = broker_key(
+        "group.streams.min.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        5000,
+        doc="Shortest interval of heartbeats that a streams group may have.",
+    )
+    group_streams_max_heartbeat_interval_ms: int = broker_key(
+        "group.streams.max.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        15_000,
+        doc="Longest interval of heartbeats that a streams group may have.",
+    )
+    group_streams_assignment_interval_ms: int = broker_key(
+        "group.streams.assignment.interval.ms",
+        millis(0, INT_MAX),
+        1000,
+        doc="Shortest time between two assignments of a streams group.",
+    )
+    group_streams_min_assignment_interval_ms: int = broker_key(
+        "group.streams.min.assignment.interval.ms",
+        millis(0, INT_MAX),
+        0,
+        doc="Least that a streams group may have between two assignments.",
+    )
+    group_streams_max_assignment_interval_ms: int = broker_key(
+        "group.streams.max.assignment.interval.ms",
+        millis(0, INT_MAX),
+        15_000,
+        doc="Most that a streams group may have between two assignments.",
+    )
+    group_streams_initial_rebalance_delay_ms: int = broker_key(
+        "group.streams.initial.rebalance.delay.ms",
+        millis(0, INT_MAX),
+        3000,
+        doc="Time for which the first member of a streams group waits for others.",
+    )
+    group_streams_num_standby_replicas: int = broker_key(
+        "group.streams.num.standby.replicas",
+        count(0, INT_MAX),
+        0,
+        doc="Standbys of each task with a state.",
+    )
+    group_streams_max_standby_replicas: int = broker_key(
+        "group.streams.max.standby.replicas",
+        count(0, INT_MAX),
+        2,
+        doc="Most standbys of each task that a streams group may have.",
+    )
+    group_streams_max_size: int = broker_key(
+        "group.streams.max.size",
+        count(1, INT_MAX),
+        1000,
+        doc="Members of one streams group. Kafka has no limit.",
+    )
     group_share_session_timeout_ms: int = broker_key(
         "group.share.session.timeout.ms",
         millis(1, INT_MAX),
@@ -1233,6 +1311,27 @@ class BrokerConfig:
         """
         protocols = {self.protocol_of(each.name) or PLAINTEXT for each in self.client_listeners}
         return self.listener_security_protocol_map != KAFKAS_MAP or protocols != {PLAINTEXT}
+
+    @property
+    def streams_group_bounds(self) -> Mapping[str, tuple[int, int, int]]:
+        """Least, default and most of settings of streams groups, by the ends of their names."""
+        return {
+            "session.timeout.ms": (
+                self.group_streams_min_session_timeout_ms,
+                self.group_streams_session_timeout_ms,
+                self.group_streams_max_session_timeout_ms,
+            ),
+            "heartbeat.interval.ms": (
+                self.group_streams_min_heartbeat_interval_ms,
+                self.group_streams_heartbeat_interval_ms,
+                self.group_streams_max_heartbeat_interval_ms,
+            ),
+            "assignment.interval.ms": (
+                self.group_streams_min_assignment_interval_ms,
+                self.group_streams_assignment_interval_ms,
+                self.group_streams_max_assignment_interval_ms,
+            ),
+        }
 
     @property
     def share_group_bounds(self) -> Mapping[str, tuple[int, int, int]]:

@@ -114,7 +114,7 @@ def _on_broker(key: ConfigKey) -> str:
 def _between(key: ConfigKey) -> str:
     """The bounds of a group's setting: keys of the broker, else what is allowed at all."""
     bounds = bounds_of(key)
-    return _allowed(key) if bounds is None else " and ".join(f"`{each}`" for each in bounds)
+    return _allowed(key) if bounds is None else " and ".join(f"`{each}`" for each in bounds if each)
 
 
 def _default(key: ConfigKey) -> str:

@@ -1,5 +1,7 @@
 """Rules that hold between keys. Each takes a whole snapshot and names the key to change."""
 
+from collections.abc import Mapping
+
 from config.broker import BrokerConfig
 from config.endpoints import Address, Listener
 from config.errors import ConfigError
@@ -10,6 +12,7 @@ from config.security.protocols import HTTP, SASL_PLAINTEXT, SASL_SSL, SSL
 from config.security.tls import what_is_missing
 from config.topic import TopicConfig
 
+SESSION, HEARTBEAT = "session.timeout.ms", "heartbeat.interval.ms"
 REAUTH = ".connections.max.reauth.ms"
 _HTTP_PROTOCOL = "horolog.http.security.protocol"
 
@@ -35,24 +38,28 @@ def check_broker(config: BrokerConfig) -> None:
     _check_admin_listener(config)
     _check_passwords_are_hidden(config)
     _check_oauth(config)
-    _check_share_groups(config)
+    _check_groups("share", config.share_group_bounds)
+    _check_groups("streams", config.streams_group_bounds)
+    if config.group_streams_num_standby_replicas > config.group_streams_max_standby_replicas:
+        key, most = "group.streams.num.standby.replicas", "group.streams.max.standby.replicas"
+        raise ConfigError(key, f"{key} must be less than or equal to {most}")
     for published in config.horolog_published_listeners:
         _check_can_be_dialled("horolog.published.listeners", published)
 
 
-def _check_share_groups(config: BrokerConfig) -> None:
-    """Kafka's rules for `group.share.*`: each default within its bounds."""
-    for name, (least, value, most) in config.share_group_bounds.items():
-        low, key, high = (f"group.share.{bound}{name}" for bound in ("min.", "", "max."))
+def _check_groups(kind: str, bounds: Mapping[str, tuple[int, int, int]]) -> None:
+    """Kafka's rules for `group.share.*` and `group.streams.*`: each default within its bounds."""
+    for name, (least, value, most) in bounds.items():
+        low, key, high = (f"group.{kind}.{bound}{name}" for bound in ("min.", "", "max."))
         if least > most:
             raise ConfigError(high, f"{high} must be greater than or equal to {low}")
         if value < least:
             raise ConfigError(key, f"{key} must be greater than or equal to {low}")
         if value > most:
             raise ConfigError(key, f"{key} must be less than or equal to {high}")
-    if config.group_share_heartbeat_interval_ms >= config.group_share_session_timeout_ms:
-        key = "group.share.heartbeat.interval.ms"
-        raise ConfigError(key, f"{key} must be less than group.share.session.timeout.ms")
+    if bounds[HEARTBEAT][1] >= bounds[SESSION][1]:
+        key = f"group.{kind}.{HEARTBEAT}"
+        raise ConfigError(key, f"{key} must be less than group.{kind}.{SESSION}")
 
 
 def check_listener_keys(config: BrokerConfig) -> None:

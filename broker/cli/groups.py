@@ -9,7 +9,7 @@ from broker.cli.admin_client import AdminPort, in_path, live, print_json
 from broker.cli.time_arguments import exactly
 from config.quantities import NOTHING
 
-GROUPS = ("group", "state", ">members", ">partitions", ">records behind")
+GROUPS = ("group", "type", "state", ">members", ">partitions", ">records behind")
 RESETS = ("partition", ">offset", ">new offset", ">records", "first record there")
 QUEUE = (
     "partition", ">start", ">end", ">behind", ">waiting", "next due", "oldest by time",
@@ -186,7 +186,7 @@ def _summary(group: Mapping[str, Any]) -> Sequence[str]:
     from config.quantities import number
 
     counts = (number(group[name]) for name in ("members", "offsets", "lag_records"))
-    return group["group"], group["state"], *counts
+    return group["group"], group["type"], group["state"], *counts
 
 
 def _partition(state: Mapping[str, Any]) -> Sequence[str]:

@@ -52,6 +52,29 @@ PAGES: Mapping[str, Page] = {
         "error says why: horolog.max.partitions leaves no room for it, or the disk refuses.",
     ),
     "consumer_group_epoch": Page("A group of the new protocol (KIP-848) has a new assignment."),
+    "streams_group_epoch": Page(
+        "A streams group (KIP-1071) has a new epoch: its tasks are assigned again."
+    ),
+    "streams_member_silent": Page(
+        "A thread of a Kafka Streams application sent no heartbeat within its session time-out; "
+        "its tasks go to others.",
+        "streams.session.timeout.ms of the group says how long that is.",
+    ),
+    "streams_member_late": Page(
+        "A thread of a Kafka Streams application did not give tasks back within its rebalance "
+        "time-out; it is taken out of the group and joins again.",
+        "Often records that take long: see max.poll.interval.ms of the application.",
+    ),
+    "streams_topic_made": Page(
+        "The broker made a topic that a Kafka Streams application needs: of a repartition, or a "
+        "changelog of a state."
+    ),
+    "streams_topic_not_made": Page(
+        "A topic that a Kafka Streams application needs could not be made, so the application "
+        "waits; it is tried again with a later heartbeat.",
+        "error says why: a quota, horolog.max.partitions, or a setting that the application asks "
+        "for.",
+    ),
     "share_group_epoch": Page("A share group (KIP-932) has a new epoch: it is assigned again."),
     "dead_letter_failed": Page(
         "A record of a share group is to be given up, but its dead letter could not be written. "

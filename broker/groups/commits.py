@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.members import MemberClaim
 from broker.groups.classic.rebalance import GroupLog, Rebalances
-from broker.groups.consumer.commits import CommitAsked, check_commit
+from broker.groups.consumer.commits import check_commit
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets, bytes_of
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
+from broker.groups.requests import CommitAsked
+from broker.groups.streams.commits import check_streams_commit
+from broker.groups.streams.group import StreamsGroup
 from broker.runtime.deferred import Deferred
 from protocol.errors import ErrorCode, KafkaError
 
@@ -44,6 +47,9 @@ class Commits:
         group.check_is_of_consumers()
         if isinstance(group.modern, ConsumerGroup):
             check_commit(group.modern, claim, asked)
+            return
+        if isinstance(group.modern, StreamsGroup):
+            check_streams_commit(group.modern, claim, asked)
             return
         if claim.generation <= NO_GENERATION and group.state is GroupState.EMPTY:
             return

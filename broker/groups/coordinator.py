@@ -26,11 +26,19 @@ from broker.groups.membership import Membership
 from broker.groups.offsets_topic import offsets_topic
 from broker.groups.pending import PendingOffsets
 from broker.groups.records.classic import group_key
-from broker.groups.restoring import restore_classic, restore_consumers, restore_shares
+from broker.groups.restoring import (
+    restore_classic,
+    restore_consumers,
+    restore_shares,
+    restore_streams,
+)
 from broker.groups.row_writer import RowWriter
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.groups import ShareGroups
 from broker.groups.share.persister import SharePersister
+from broker.groups.streams.group import StreamsGroup
+from broker.groups.streams.groups import StreamsGroups
+from broker.groups.streams.internal_topics import InternalTopics
 from broker.groups.surroundings import Surroundings
 from broker.groups.transactional_commits import TransactionalCommits
 from broker.runtime.deadlines import Deadlines, GroupTime
@@ -68,6 +76,9 @@ class GroupCoordinator:
     rebalances: Rebalances
     consumers: ConsumerGroups
     shares: ShareGroups
+    streams: StreamsGroups
+    internal_topics: InternalTopics
+    """Makes the topics that streams groups need."""
     migration: Migration
     membership: Membership
     commits: Commits
@@ -122,15 +133,17 @@ class GroupCoordinator:
         self.consumers = ConsumerGroups(self.deadlines, self.topic, around, look_up)
         self.migration = Migration(self.consumers, self.rebalances, around, self.footprint)
         self.consumers.on_fence = self.migration.maybe_downgrade
+        rows = RowWriter(self.topic)
+        self.streams = StreamsGroups(self.deadlines, self.rebalances, rows, around, self.footprint)
+        self.internal_topics = InternalTopics(services.topics, services.rules, clock)
         self.membership = Membership(
             self.rebalances,
             ClassicMembers(self.consumers, around, self._new_id),
+            self.streams,
             self._new_id,
             settings.group_max_size,
         )
-        self.shares = ShareGroups(
-            self.deadlines, RowWriter(self.topic), around, persister, self.footprint
-        )
+        self.shares = ShareGroups(self.deadlines, rows, around, persister, self.footprint)
         self.pending = PendingOffsets()
         self.commits = Commits(self.rebalances, self.topic, self.pending)
         self.transactional_commits = TransactionalCommits(self.rebalances, self.topic, self.pending)
@@ -187,6 +200,14 @@ class GroupCoordinator:
         group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if not isinstance(group.modern, ShareGroup):
             text = f"Group {group_id} is not a share group."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+        return group, group.modern
+
+    def require_streams(self, group_id: str) -> tuple[Group, StreamsGroup]:
+        """A streams group that must be there: GROUP_ID_NOT_FOUND (69)."""
+        group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if not isinstance(group.modern, StreamsGroup):
+            text = f"Group {group_id} is not a streams group."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
         return group, group.modern
 
@@ -287,7 +308,7 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         self.commits.take_back(group, self._places(group))
         rows: list[Row] = [(group_key(group.group_id), None)]
-        if isinstance(group.modern, ConsumerGroup | ShareGroup):
+        if isinstance(group.modern, ConsumerGroup | ShareGroup | StreamsGroup):
             rows = group.modern.tombstones()
         self.rebalances.close(group)
         del self.groups[group.group_id]
@@ -380,6 +401,14 @@ class GroupCoordinator:
         for group_id, share in found.shares.items():
             restore = partial(
                 restore_shares, found=share, shares=self.shares, footprint=self.footprint
+            )
+            self._restore_group(group_id, restore)
+        for group_id, streams in found.streams.items():
+            restore = partial(
+                restore_streams,
+                found=streams,
+                streams_groups=self.streams,
+                footprint=self.footprint,
             )
             self._restore_group(group_id, restore)
         for group_id, offsets in found.offsets.items():

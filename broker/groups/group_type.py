@@ -12,3 +12,5 @@ class GroupType(StrEnum):
     """The broker assigns (KIP-848)."""
     SHARE = "share"
     """Members share partitions (KIP-932)."""
+    STREAMS = "streams"
+    """Members are threads of an application, and run its tasks (KIP-1071)."""

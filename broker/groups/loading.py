@@ -20,7 +20,9 @@ from broker.groups.records.classic import (
 )
 from broker.groups.records.consumer import ConsumerRow
 from broker.groups.records.share import ShareRow
+from broker.groups.records.streams import StreamsRow
 from broker.groups.share.loading import RememberedShares, apply_share
+from broker.groups.streams.loading import RememberedStreams, apply_streams
 from broker.state.reading import LeftOut, batches_of
 from protocol.records.batch import BatchHeader
 from protocol.records.markers import COMMIT, read_marker
@@ -37,6 +39,7 @@ class RememberedGroups:
     groups: dict[str, GroupMetadataValue] = field(default_factory=dict)
     consumers: dict[str, RememberedConsumers] = field(default_factory=dict)
     shares: dict[str, RememberedShares] = field(default_factory=dict)
+    streams: dict[str, RememberedStreams] = field(default_factory=dict)
     offsets: dict[str, dict[Place, OffsetCommitValue]] = field(default_factory=dict)
     pending: PendingOffsets = field(default_factory=PendingOffsets)
     """Offsets of transactions that have not ended."""
@@ -94,6 +97,9 @@ class Replay:
             return
         if isinstance(row, ShareRow):
             apply_share(row, self.remembered.shares)
+            return
+        if isinstance(row, StreamsRow):
+            apply_streams(row, self.remembered.streams)
             return
         if isinstance(row, GroupRow):
             if row.value is None:

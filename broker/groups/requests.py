@@ -1,10 +1,24 @@
-"""Shared parts of group requests: their id, and topics by name or by id."""
+"""Shared parts of group requests: their id, topics by name or by id, what a commit is about."""
 
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from broker.topics.metadata_image import MetadataImage, TopicImage
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
+
+EPOCHS_SINCE_VERSION = 9
+"""Of OffsetCommit: before it, a client cannot mean an epoch."""
+
+
+class CommitAsked(NamedTuple):
+    """The partitions of a commit, and the version of OffsetCommit."""
+
+    version: int
+    places: Sequence[tuple[UUID, int]]
+    named: Collection[tuple[str, int]]
+    """As `places`, with the topics' names."""
 
 
 def check_group_id(group_id: str) -> None:

@@ -8,6 +8,8 @@ from broker.groups.consumer.loading import RememberedConsumers
 from broker.groups.records.classic import GroupMetadataValue, MemberMetadata
 from broker.groups.share.groups import ShareGroups
 from broker.groups.share.loading import RememberedShares
+from broker.groups.streams.groups import StreamsGroups
+from broker.groups.streams.loading import RememberedStreams
 
 
 def restore_classic(group: Group, value: GroupMetadataValue, rebalances: Rebalances) -> None:
@@ -47,6 +49,17 @@ def restore_shares(
     for member in share.members.values():
         shares.alive(share, member)
     shares.topics_deleted(share)
+
+
+def restore_streams(
+    group: Group, found: RememberedStreams, streams_groups: StreamsGroups, footprint: Footprint
+) -> None:
+    """A streams group goes on."""
+    streams = found.made(group.group_id, footprint)
+    group.modern = streams
+    for member in streams.members.values():
+        streams_groups.alive(streams, member)
+        streams_groups.expect(streams, member)
 
 
 def _as_it_joined(member: MemberMetadata, value: GroupMetadataValue) -> Joining:

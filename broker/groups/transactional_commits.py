@@ -5,16 +5,18 @@ is durable. A client before KIP-447 names no member, and differs from its predec
 producer's epoch alone. Rules: Kafka's `OffsetMetadataManager.commitTransactionalOffset`.
 """
 
-from collections.abc import Mapping, Sequence
-from uuid import UUID
+from collections.abc import Mapping
 
 from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.members import MemberClaim
 from broker.groups.classic.rebalance import Rebalances
-from broker.groups.consumer.commits import EPOCHS_SINCE_VERSION, CommitAsked, check_commit
+from broker.groups.consumer.commits import check_commit
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
+from broker.groups.requests import EPOCHS_SINCE_VERSION, CommitAsked
+from broker.groups.streams.commits import check_streams_commit
+from broker.groups.streams.group import StreamsGroup
 from broker.runtime.deferred import Deferred
 from broker.state.state_topic import StateTopic, TransactionalProducer
 from protocol.errors import ErrorCode, KafkaError
@@ -31,29 +33,39 @@ class TransactionalCommits:
         self._topic = topic
         self._pending = pending
 
-    def check(self, group: Group, claim: MemberClaim, places: Sequence[tuple[UUID, int]]) -> None:
+    def check(
+        self, group: Group, claim: MemberClaim, offsets: Mapping[Place, OffsetCommitValue]
+    ) -> None:
         """Checks that this client may commit for the group now; unlike others, in a rebalance too.
         Raises KafkaError.
         """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         group.check_is_of_consumers()
-        if isinstance(group.modern, ConsumerGroup):
-            self._check_consumer(group.modern, claim, places)
+        if isinstance(group.modern, ConsumerGroup | StreamsGroup):
+            self._check_modern(group.modern, claim, offsets)
             return
         is_named = bool(claim.member_id) or claim.instance_id is not None
         if claim.generation <= NO_GENERATION and (not is_named or group.state is GroupState.EMPTY):
             return
         self._rebalances.alive(group.claimed_member(claim))
 
-    def _check_consumer(
-        self, consumer: ConsumerGroup, claim: MemberClaim, places: Sequence[tuple[UUID, int]]
+    def _check_modern(
+        self,
+        modern: ConsumerGroup | StreamsGroup,
+        claim: MemberClaim,
+        offsets: Mapping[Place, OffsetCommitValue],
     ) -> None:
         """Producers know of generations only: a stale epoch is an illegal one."""
         if claim.generation <= NO_GENERATION and not claim.member_id:
             return
+        places = [(value.topic_id, place[1]) for place, value in offsets.items()]
+        asked = CommitAsked(EPOCHS_SINCE_VERSION, places, offsets)
         try:
-            check_commit(consumer, claim, CommitAsked(EPOCHS_SINCE_VERSION, places))
+            if isinstance(modern, ConsumerGroup):
+                check_commit(modern, claim, asked)
+            else:
+                check_streams_commit(modern, claim, asked)
         except KafkaError as error:
             if error.code != ErrorCode.STALE_MEMBER_EPOCH:
                 raise

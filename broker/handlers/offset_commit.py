@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from broker.groups.classic.group import Group, Place
 from broker.groups.classic.members import MemberClaim
-from broker.groups.consumer.commits import CommitAsked
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.records.classic import NONE, OffsetCommitValue
-from broker.groups.requests import topic_of
+from broker.groups.requests import CommitAsked, topic_of
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
 from broker.runtime.probes import BrokerProbes
@@ -96,7 +95,7 @@ def _group(
         group = groups.require(request.group_id, missing)
     claim = MemberClaim(request.member_id, request.group_instance_id, generation)
     places = [(value.topic_id, place[1]) for place, value in offsets.items()]
-    groups.commits.check(group, claim, CommitAsked(context.api_version, places))
+    groups.commits.check(group, claim, CommitAsked(context.api_version, places, offsets))
     return group
 
 

@@ -13,6 +13,8 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import topic_of
+from broker.groups.streams.commits import check_streams_fetch
+from broker.groups.streams.group import StreamsGroup
 from broker.runtime.answers import AnswerRoom, Answers, asked_once
 from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
@@ -143,6 +145,8 @@ def _topics(
         group.check_is_of_consumers()
     if group is not None and isinstance(group.modern, ConsumerGroup):
         check_fetch(group.modern, wanted.member_id, wanted.member_epoch)
+    if group is not None and isinstance(group.modern, StreamsGroup):
+        check_streams_fetch(group.modern, wanted.member_id, wanted.member_epoch)
     offsets = group.offsets if group is not None else {}
     if wanted.topics is None:
         room.take(len(offsets) // 8)  # for the list of all

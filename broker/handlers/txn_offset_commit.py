@@ -143,8 +143,7 @@ def _group(
     else:
         group = groups.require(request.group_id, ErrorCode.ILLEGAL_GENERATION)
     claim = MemberClaim(request.member_id, request.group_instance_id, request.generation_id)
-    places = [(value.topic_id, place[1]) for place, value in offsets.items()]
-    groups.transactional_commits.check(group, claim, places)
+    groups.transactional_commits.check(group, claim, offsets)
     return group
 
 

@@ -15,6 +15,7 @@ from broker.groups.classic.group import GroupState
 from broker.groups.consumer.group import ConsumerState
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.lag import Standing, standings
+from broker.groups.streams.group import StreamsState
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
 from broker.runtime.probes import OTHERS
 from broker.topics.topic_catalog import TopicCatalog
@@ -32,7 +33,9 @@ class GroupView(NamedTuple):
 MAX_EXACT = 1000
 STATES = tuple(
     dict.fromkeys(
-        str(state.value) for state in (*GroupState, *ConsumerState) if state is not GroupState.DEAD
+        str(state.value)
+        for state in (*GroupState, *ConsumerState, *StreamsState)
+        if state is not GroupState.DEAD
     )
 )
 LABELS = ("group", "topic", "partition")
@@ -89,6 +92,11 @@ def _members(view: GroupView) -> float:
     return sum(group.member_count for group in list(view.groups.groups.values()))
 
 
+def _generations(view: GroupView) -> float:
+    groups = view.groups
+    return groups.rebalances.count + groups.consumers.count + groups.streams.count
+
+
 GROUP_METRICS: tuple[Metric[GroupView], ...] = (
     gauge("horolog_groups", "Groups by their state.", ("state",), _states),
     gauge("horolog_group_members", "Members of all groups.", (), one(_members)),
@@ -108,7 +116,7 @@ GROUP_METRICS: tuple[Metric[GroupView], ...] = (
         "horolog_group_generations",
         "Generations of groups that began.",
         (),
-        one(lambda view: view.groups.rebalances.count + view.groups.consumers.count),
+        one(_generations),
     ),
     counter(
         "horolog_group_records_unreadable",

@@ -106,6 +106,8 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "SyncGroup": ((_O.READ, _G),),
         "TxnOffsetCommit": ((_O.WRITE, _X),),
         "UpdateFeatures": ((_O.ALTER, _C),),
+        "StreamsGroupDescribe": ((_O.DESCRIBE, _G),),
+        "StreamsGroupHeartbeat": ((_O.READ, _G),),
         "WriteShareGroupState": ((_O.CLUSTER_ACTION, _C),),
         "WriteTxnMarkers": ((_O.ALTER, _C), (_O.CLUSTER_ACTION, _C)),
     }

@@ -23,6 +23,7 @@ FEATURES = (
     Feature(METADATA_VERSION, 7, 30, 3),  # 3.3-IV3 to 4.3-IV0, of Kafka 4.3; Metadata
     Feature("group.version", 0, 1, 68),  # KIP-848; ConsumerGroupHeartbeat
     Feature("share.version", 0, 1, 78),  # KIP-932; ShareFetch
+    Feature("streams.version", 0, 1, 88),  # KIP-1071; StreamsGroupHeartbeat
     Feature("transaction.version", 0, 2, 26),  # every end takes an epoch (KIP-890); EndTxn
 )
 

@@ -22,7 +22,7 @@ _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
 _BUFFERS = "the system sizes the buffers of each connection by itself"
 _NEW_GROUPS = (
-    "consumer groups of both protocols, and share groups, are always served, streams groups are not"
+    "the protocols of classic, consumer, share and streams groups are always served, by one thread"
 )
 _GROUP_TIMES = "groups are assigned as soon as that is due"
 _GROUP_THREADS = "groups are coordinated on the event loop, and stored with acks=all"
@@ -103,7 +103,8 @@ _WITHOUT_EFFECT = (
     ),
     (
         (
-            r"group\.streams\..*|group\.share\.(?!((min|max)\.)?(session|heartbeat|assignment|record|delivery|partition)\."
+            r"group\.streams\.(?!((min|max)\.)?(session|heartbeat|assignment|standby)\.|num\.|initial\.|max\.size).*"
+            r"|group\.share\.(?!((min|max)\.)?(session|heartbeat|assignment|record|delivery|partition)\."
             r"|max\.(size|share\.sessions)|assignors).*"
         ),
         _ANY,

@@ -20,6 +20,10 @@ from config.values import INT_MAX, Choice, Flag, Text, count, millis
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 SHARE_SESSION, SHARE_HEARTBEAT = "share.session.timeout.ms", "share.heartbeat.interval.ms"
+STREAMS_SESSION, STREAMS_HEARTBEAT = "streams.session.timeout.ms", "streams.heartbeat.interval.ms"
+STANDBYS = "streams.num.standby.replicas"
+STREAMS_BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+"""As `SHARE_BOUNDED`, of streams groups."""
 SHARE_BOUNDED = (
     "session.timeout.ms",
     "heartbeat.interval.ms",
@@ -55,6 +59,42 @@ class GroupConfig:
         5000,
         broker="group.consumer.heartbeat.interval.ms",
         doc="Interval of heartbeats that such a member is asked for.",
+    )
+    streams_session_timeout_ms: int = group_key(
+        STREAMS_SESSION,
+        millis(1, INT_MAX),
+        45_000,
+        broker="group.streams.session.timeout.ms",
+        doc="Session time-out of members of a streams group. More than "
+        "streams.heartbeat.interval.ms.",
+    )
+    streams_heartbeat_interval_ms: int = group_key(
+        STREAMS_HEARTBEAT,
+        millis(1, INT_MAX),
+        5000,
+        broker="group.streams.heartbeat.interval.ms",
+        doc="Interval of heartbeats that such a member is asked for.",
+    )
+    streams_assignment_interval_ms: int = group_key(
+        "streams.assignment.interval.ms",
+        millis(0, INT_MAX),
+        1000,
+        broker="group.streams.assignment.interval.ms",
+        doc="Shortest time between two assignments of a streams group.",
+    )
+    streams_initial_rebalance_delay_ms: int = group_key(
+        "streams.initial.rebalance.delay.ms",
+        millis(0, INT_MAX),
+        3000,
+        broker="group.streams.initial.rebalance.delay.ms",
+        doc="Time for which the first member of a streams group waits for others.",
+    )
+    streams_num_standby_replicas: int = group_key(
+        STANDBYS,
+        count(0, INT_MAX),
+        0,
+        broker="group.streams.num.standby.replicas",
+        doc="Standbys of each task with a state, which another process takes over at once.",
     )
     share_session_timeout_ms: int = group_key(
         SHARE_SESSION,
@@ -183,7 +223,7 @@ class GroupConfig:
     )
 
 
-BOUNDS: Mapping[str, tuple[str, str]] = {
+BOUNDS: Mapping[str, tuple[str | None, str]] = {
     SESSION: ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
     HEARTBEAT: (
         "group.consumer.min.heartbeat.interval.ms",
@@ -193,9 +233,18 @@ BOUNDS: Mapping[str, tuple[str, str]] = {
         f"share.{end}": (f"group.share.min.{end}", f"group.share.max.{end}")
         for end in SHARE_BOUNDED
     },
+    **{
+        f"streams.{end}": (f"group.streams.min.{end}", f"group.streams.max.{end}")
+        for end in STREAMS_BOUNDED
+    },
+    STANDBYS: (None, "group.streams.max.standby.replicas"),
 }
 """The keys of the broker for the least and the most that a group may set."""
-LESS_THAN: Mapping[str, str] = {HEARTBEAT: SESSION, SHARE_HEARTBEAT: SHARE_SESSION}
+LESS_THAN: Mapping[str, str] = {
+    HEARTBEAT: SESSION,
+    SHARE_HEARTBEAT: SHARE_SESSION,
+    STREAMS_HEARTBEAT: STREAMS_SESSION,
+}
 """Keys whose value has to be less than that of another one."""
 GROUP_KEYS = keys_of(GroupConfig)
 _BY_NAME = {key.name: Named(key.on_topic[0], (key,)) for key in GROUP_KEYS}
@@ -218,7 +267,7 @@ def check_group(settings: Mapping[str, Setting], config: GroupConfig, broker: Br
     """
     for name in BOUNDS.keys() & settings.keys():
         setting, (least_key, most_key) = settings[name], BOUNDS[name]
-        if setting.value < _OF_BROKER[least_key](broker):
+        if setting.value < _least(least_key, broker):
             raise ConfigError(name, f"{name} must be greater than or equal to {least_key}")
         if setting.value > _OF_BROKER[most_key](broker):
             raise ConfigError(name, f"{name} must be less than or equal to {most_key}")
@@ -240,7 +289,7 @@ def clamped(settings: Mapping[str, Setting], broker: BrokerConfig) -> dict[str, 
 def check_bounds(config: BrokerConfig) -> None:
     """ConfigError when the bounds of a setting of groups leave no value."""
     for least_key, most_key in BOUNDS.values():
-        least, most = _OF_BROKER[least_key](config), _OF_BROKER[most_key](config)
+        least, most = _least(least_key, config), _OF_BROKER[most_key](config)
         if least > most:
             raise ConfigError(most_key, f"{most_key} must be greater than or equal to {least_key}")
 
@@ -248,11 +297,16 @@ def check_bounds(config: BrokerConfig) -> None:
 def _within(setting: Setting, broker: BrokerConfig) -> Setting:
     if setting.name not in BOUNDS:
         return setting
-    least, most = (_OF_BROKER[key](broker) for key in BOUNDS[setting.name])
+    least_key, most_key = BOUNDS[setting.name]
+    least, most = _least(least_key, broker), _OF_BROKER[most_key](broker)
     value = min(max(setting.value, least), most)
     return setting if value == setting.value else replace(setting, value=value, text=str(value))
 
 
-def bounds_of(key: ConfigKey) -> tuple[str, str] | None:
+def _least(key: str | None, broker: BrokerConfig) -> int:
+    return 0 if key is None else _OF_BROKER[key](broker)
+
+
+def bounds_of(key: ConfigKey) -> tuple[str | None, str] | None:
     """The names of the least and the most, for the documentation; None without them."""
     return BOUNDS.get(key.name)

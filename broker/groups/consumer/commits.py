@@ -4,24 +4,11 @@ A member whose epoch is behind may still commit for what it was given in that ep
 (KIP-1251). Rules: Kafka's `ConsumerGroup.validateOffsetCommit` and `validateOffsetFetch`.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
-from uuid import UUID
-
 from broker.groups.classic.members import MemberClaim
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
+from broker.groups.requests import EPOCHS_SINCE_VERSION, CommitAsked
 from protocol.errors import ErrorCode, KafkaError
-
-EPOCHS_SINCE_VERSION = 9
-"""Of OffsetCommit: before it, a client cannot mean an epoch."""
-
-
-class CommitAsked(NamedTuple):
-    """The partitions of a commit, and the version of OffsetCommit."""
-
-    version: int
-    places: Sequence[tuple[UUID, int]]
 
 
 def check_commit(consumer: ConsumerGroup, claim: MemberClaim, asked: CommitAsked) -> None:

@@ -51,6 +51,9 @@ class Migration:
         """
         if isinstance(group.modern, ConsumerGroup):
             return group.modern
+        if group.modern is not None:
+            text = f"Group {group.group_id} is not a consumer group."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
         consumer = ConsumerGroup(group.group_id, self._footprint)
         if group.state is not GroupState.EMPTY:
             self._check_upgrade(group)

@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets`: Kafka's schemas of keys and values, and their bytes.
 
 A key begins with its kind (two bytes): 0 and 1 name an offset, 2 a group of the classic protocol;
-those of consumer groups and of share groups are in `consumer.py` and `share.py`, others belong to
-protocols that are not served and are stepped over. A value begins with its version. What is written
+those of consumer, share and streams groups are in modules of their own, others belong to nothing
+that is served and are stepped over. A value begins with its version. What is written
 is what Kafka 4.3 writes: offsets in version 4 (with the topic's id), or in version 1 when an old
 client asked for a time of its own; groups in version 3. All older versions are read.
 """
@@ -15,6 +15,7 @@ from uuid import UUID
 
 from broker.groups.records.consumer import ConsumerRow, RecordKind, read_consumer_row
 from broker.groups.records.share import ShareKind, ShareRow, read_share_row
+from broker.groups.records.streams import StreamsKind, StreamsRow, read_streams_row
 from protocol.codec import decode, encode_bytes
 from protocol.errors import DecodeError
 from protocol.schema import field, message
@@ -29,6 +30,7 @@ OLDEST_READABLE = 0
 NEWEST_GROUP_VALUE, NEWEST_READABLE_GROUP_VALUE = 3, 4
 NONE = -1
 CONSUMER_KINDS, SHARE_KINDS = frozenset(RecordKind), frozenset(ShareKind)
+STREAMS_KINDS = frozenset(StreamsKind)
 
 SHORT_NAME = 255  # characters: longer names are not kept
 KNOWN_KEYS = 4096
@@ -136,7 +138,7 @@ def group_value(value: GroupMetadataValue) -> bytes:
     return _VERSION.pack(NEWEST_GROUP_VALUE) + encode_bytes(value, NEWEST_GROUP_VALUE)
 
 
-AnyRow = OffsetRow | GroupRow | ConsumerRow | ShareRow
+AnyRow = OffsetRow | GroupRow | ConsumerRow | ShareRow | StreamsRow
 
 
 def read_row(key: bytes | None, value: bytes | None) -> AnyRow | None:
@@ -153,6 +155,8 @@ def read_row(key: bytes | None, value: bytes | None) -> AnyRow | None:
         return read_consumer_row(RecordKind(kind), key, value)
     if kind in SHARE_KINDS:
         return read_share_row(ShareKind(kind), key, value)
+    if kind in STREAMS_KINDS:
+        return read_streams_row(StreamsKind(kind), key, value)
     return None
 
 

@@ -3,7 +3,7 @@
 Lag is given in records, and in time by both clocks: record time and arrival.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from broker.groups.classic.group import Group
@@ -12,6 +12,10 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.lag import Standing, standings_of
 from broker.groups.share.group import ShareGroup
+from broker.groups.share.member import ShareMember
+from broker.groups.streams.assignor import STICKY
+from broker.groups.streams.group import StreamsGroup
+from broker.groups.streams.member import StreamsMember
 from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, page_of
@@ -89,6 +93,12 @@ def _protocol(services: GroupServices, group: Group) -> dict[str, object]:
             "protocol": settings.group_share_assignors,
             "generation": consumer.epoch,
         }
+    if isinstance(consumer, StreamsGroup):
+        return {
+            "protocol_type": consumer.group_type,
+            "protocol": STICKY,
+            "generation": consumer.epoch,
+        }
     if not isinstance(consumer, ConsumerGroup):
         return {
             "protocol_type": group.protocol_type,
@@ -105,8 +115,8 @@ def _protocol(services: GroupServices, group: Group) -> dict[str, object]:
 
 def _members(services: GroupServices, group: Group) -> list[dict[str, object]]:
     consumer = group.modern
-    if isinstance(consumer, ShareGroup):
-        return _share_members(services, consumer)
+    if isinstance(consumer, ShareGroup | StreamsGroup):
+        return _plain_members(services, consumer)
     if not isinstance(consumer, ConsumerGroup):
         return [
             {
@@ -135,8 +145,17 @@ def _members(services: GroupServices, group: Group) -> list[dict[str, object]]:
     ]
 
 
-def _share_members(services: GroupServices, share: ShareGroup) -> list[dict[str, object]]:
-    session_timeout_ms = services.config.group_config(share.group_id).share_session_timeout_ms
+def _plain_members(
+    services: GroupServices, group: ShareGroup | StreamsGroup
+) -> list[dict[str, object]]:
+    """Of groups without static members."""
+    settings = services.config.group_config(group.group_id)
+    session_timeout_ms = (
+        settings.share_session_timeout_ms
+        if isinstance(group, ShareGroup)
+        else settings.streams_session_timeout_ms
+    )
+    members: Iterable[ShareMember | StreamsMember] = list(group.members.values())
     return [
         {
             "member_id": each.member_id,
@@ -146,7 +165,7 @@ def _share_members(services: GroupServices, share: ShareGroup) -> list[dict[str,
             "session_timeout_ms": session_timeout_ms,
             "leads": False,
         }
-        for each in list(share.members.values())
+        for each in members
     ]
 
 

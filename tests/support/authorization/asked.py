@@ -164,7 +164,10 @@ def aims(api: Api, version: int) -> Iterator[Aim]:
 
 
 POOLS = {
-    "topics": ("topic", "topic_name", "topic_id", "topic_names", "subscribed_topic_names"),
+    "topics": (
+        "topic", "topic_name", "topic_id", "topic_names", "subscribed_topic_names",
+        "source_topics", "repartition_sink_topics",
+    ),
     "groups": ("group_id", "groups_names", "group_ids"),
     "transactions": (
         "transactional_id", "transactional_ids", "v3_and_below_transactional_id",
@@ -196,6 +199,16 @@ SPECIAL = {
     "ConsumerGroupHeartbeat.topic_partitions": [],
     "ConsumerGroupHeartbeat.subscribed_topic_regex": None,
     "ConsumerGroupHeartbeat.rebalance_timeout_ms": 30_000,
+    "StreamsGroupHeartbeat.member_epoch": 5,
+    "StreamsGroupHeartbeat.instance_id": None,
+    "StreamsGroupHeartbeat.task_offsets": None,
+    "StreamsGroupHeartbeat.task_end_offsets": None,
+    "StreamsGroupHeartbeat.active_tasks": None,
+    "StreamsGroupHeartbeat.standby_tasks": None,
+    "StreamsGroupHeartbeat.warmup_tasks": None,
+    "StreamsGroupHeartbeat.source_topic_regex": [],
+    "StreamsGroupHeartbeat.copartition_groups": [],
+    "StreamsGroupHeartbeat.rebalance_timeout_ms": 30_000,
     "ListTransactions.state_filters": [],
     "ListTransactions.producer_id_filters": [],
     "ListTransactions.duration_filter": -1,

@@ -24,7 +24,7 @@ class Named(NamedTuple):
 
 _TOPIC = {
     "name", "names", "topic", "topics", "topic_name", "topic_names", "resource_name",
-    "subscribed_topic_names",
+    "subscribed_topic_names", "source_topics", "repartition_sink_topics",
 }  # fmt: skip
 _GROUP = {"group_id", "group_ids", "groups", "groups_names", "key", "coordinator_keys"}
 _TRANSACTION = {"transactional_id", "transactional_ids", "v3_and_below_transactional_id"}
@@ -32,7 +32,8 @@ _NONE = {
     "group_instance_id", "instance_id", "rack_id", "subscribed_topic_regex", "server_assignor",
     "cursor", "assignments", "replica_state", "replicas", "configuration_keys", "states_filter",
     "types_filter", "state_filters", "producer_id_filters", "forgotten_topics_data",
-    "transactional_id_pattern", "members_to_remove",
+    "transactional_id_pattern", "members_to_remove", "source_topic_regex", "task_offsets",
+    "task_end_offsets",
 }  # fmt: skip
 _NUMBERS = {
     "acks": 1, "timeout_ms": 1000, "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000,

@@ -43,6 +43,7 @@ class Checked:
         await self._delegation_tokens()
         await self._group()
         await self._consumer_group()
+        await self._streams_group()
         await self._share_states()
         await self._share_group()
         await self._transactions()
@@ -307,6 +308,21 @@ class Checked:
         same("ConsumerGroupDescribe", (told.error_code, len(told.members)), (0, 1))
         left = await self._ask("ConsumerGroupHeartbeat", 1, **who, member_epoch=-1)
         same("ConsumerGroupHeartbeat, leaving", left.error_code, 0)
+
+    async def _streams_group(self) -> None:
+        group = f"tasks-{self.mark}"
+        who = {"group_id": group, "member_id": "thread", "endpoint_information_epoch": 0}
+        part = {"subtopology_id": "0", "source_topics": [self.topic]}
+        joined = await self._ask(
+            "StreamsGroupHeartbeat", 0, **who, member_epoch=0, rebalance_timeout_ms=30_000,
+            topology={"epoch": 0, "subtopologies": [part]}, process_id="p",
+            active_tasks=[], standby_tasks=[], warmup_tasks=[],
+        )  # fmt: skip
+        same("StreamsGroupHeartbeat", joined.error_code, 0)
+        (told,) = (await self._ask("StreamsGroupDescribe", 0, group_ids=[group])).groups
+        same("StreamsGroupDescribe", (told.error_code, len(told.members)), (0, 1))
+        left = await self._ask("StreamsGroupHeartbeat", 0, **who, member_epoch=-1)
+        same("StreamsGroupHeartbeat, leaving", left.error_code, 0)
 
     async def _share_group(self) -> None:
         group = f"queue-{self.mark}"

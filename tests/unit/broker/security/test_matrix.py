@@ -36,7 +36,7 @@ CODES = {
         ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup",
          "SyncGroup", "DescribeGroups", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat",
          "ConsumerGroupDescribe", "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch",
-         "ShareAcknowledge",
+         "ShareAcknowledge", "StreamsGroupHeartbeat", "StreamsGroupDescribe",
          "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"), GROUP,
     ),
     **dict.fromkeys(
