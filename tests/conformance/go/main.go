@@ -3,6 +3,7 @@
 //	clients LIBRARY produce BOOTSTRAP TOPIC COUNT    writes COUNT records, prints "written COUNT"
 //	clients LIBRARY consume BOOTSTRAP TOPIC GROUP    subscribes; "read PARTITION OFFSET" a record,
 //	                                                 committed soon; until it is killed
+//	clients franz-go share BOOTSTRAP TOPIC GROUP WAY reads a queue; what it says: franz_share.go
 //	clients LIBRARY survey BOOTSTRAP TOPIC GROUP     asks as monitoring tools do, prints JSON
 package main
 
@@ -35,6 +36,10 @@ var libraries = map[string]library{
 
 func main() {
 	log.SetFlags(0)
+	if len(os.Args) == 7 && os.Args[1] == "franz-go" && os.Args[2] == "share" {
+		franzShare(os.Args[3], os.Args[4], os.Args[5], os.Args[6])
+		return
+	}
 	if len(os.Args) != 6 {
 		log.Fatalf("usage: %s LIBRARY VERB BOOTSTRAP TOPIC ARGUMENT", os.Args[0])
 	}
