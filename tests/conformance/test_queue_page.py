@@ -1,6 +1,7 @@
-"""The worker on the page about queues does what the page says."""
+"""The workers on the page about queues do what the page says."""
 
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -11,30 +12,45 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic
 from tests.support.clients import java_programs
+from tests.support.clients.go_programs import built_program, go
 from tests.support.worlds.broker_process import start_broker
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tasks" / "queues.md"
 PATIENCE_SECONDS = 60
 
-pytestmark = [
-    pytest.mark.timeout(180),
-    pytest.mark.skipif(not java_programs.available(), reason="needs Java and Maven"),
-]
+GO = Path(__file__).parent / "go"
+
+pytestmark = pytest.mark.timeout(300)
+with_java = pytest.mark.skipif(not java_programs.available(), reason="needs Java and Maven")
+with_go = pytest.mark.skipif(go() is None, reason="there is no Go 1.26 here")
 
 
-@pytest.fixture
-def worker(tmp_path: Path) -> list[str]:
+@pytest.fixture(params=[pytest.param("java", marks=with_java), pytest.param("go", marks=with_go)])
+def worker(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     """The command of the page's program, compiled."""
-    found = re.search(r"```java\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    found = re.search(rf"```{request.param}\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None
-    (tmp_path / "Worker.java").write_text(found[1])
+    return (java_worker if request.param == "java" else go_worker)(found[1], tmp_path)
+
+
+def java_worker(source: str, into: Path) -> list[str]:
+    (into / "Worker.java").write_text(source)
     jars = f"{java_programs.client_jars()}/*"
-    compile_it = ["javac", "-cp", jars, "-d", str(tmp_path), str(tmp_path / "Worker.java")]
+    compile_it = ["javac", "-cp", jars, "-d", str(into), str(into / "Worker.java")]
     subprocess.run(compile_it, check=True, capture_output=True)
-    return ["java", *java_programs.SMALL, "-cp", f"{jars}:{tmp_path}", "Worker"]
+    return ["java", *java_programs.SMALL, "-cp", f"{jars}:{into}", "Worker"]
 
 
-def test_the_worker_of_the_page_works(worker: list[str], tmp_path: Path) -> None:
+def go_worker(source: str, into: Path) -> list[str]:
+    folder = into / "worker"
+    folder.mkdir()
+    (folder / "main.go").write_text(source)
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(GO / name, folder)
+    return [str(built_program(folder))]
+
+
+def test_a_worker_of_the_page_works(worker: list[str], tmp_path: Path) -> None:
     with start_broker(tmp_path / "data") as node:
         create_topic(AdminClient({"bootstrap.servers": node.bootstrap}), "orders", 2)
         log = tmp_path / "worker.log"
