@@ -81,13 +81,21 @@ class Mirror:
         """
         if not self._part:
             self._cleaned = cleaned
-            self._part = tuple(Closed(*each) for each in closed_part(self._log.snapshot))
+            self._part = self._closed(manifest)
             self.same.keep(self._log.snapshot.local_segments)
         rows = by_base(manifest)
         for each in self._part:
             if each.segment not in self._copies and not self.same.has(each, rows):
                 return each
         return None
+
+    def _closed(self, manifest: Manifest) -> tuple[Closed, ...]:
+        """The part; empty while it ends before the store does. Whoever led before may have merged
+        segments whose second half is not synced here: the first half would take their place.
+        """
+        part = tuple(Closed(*each) for each in closed_part(self._log.snapshot))
+        is_whole = bool(part) and part[-1].end_offset >= manifest.end_offset
+        return part if is_whole else ()
 
     def copied(self, closed: Closed, row: RemoteSegment) -> None:
         """The segment is in the store, and not named yet."""

@@ -75,6 +75,8 @@ class Rows:
         self.spans: list[CommittedSpan] = []
         self.bytes: dict[int, list[ArrivedBatch]] = {}
         self.manifest: ManifestName | None = None
+        self.copied_end = 0
+        """End of the last named manifest: commits of before it are gone."""
         self.log_start = 0
         self.epoch = 0
         self.values: list[tuple[int, int]] = []
@@ -111,6 +113,8 @@ class Rows:
         if self.manifest is None or name > self.manifest:
             self.manifest = name
             end = tiered.manifest.end_offset
+            assert end >= self.copied_end, "commits of what the store no longer has are gone"
+            self.copied_end = end
             kept = [each for each in self.spans[:-1] if each.span.end_offset > end]
             self.spans = kept + self.spans[-1:]
         tiered.is_named = True

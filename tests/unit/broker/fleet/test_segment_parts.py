@@ -5,6 +5,8 @@ import pytest
 from tests.support.fleet.segment_history import STEPS, play_segments, swept_segments
 
 HISTORIES = 40
+ONCE_LOST = (500181,)
+"""Part of a closed part was named in the place of all of it."""
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))
@@ -12,7 +14,7 @@ async def test_each_leader_has_what_is_committed_whatever_its_disk_has(seed: int
     assert 1 < await play_segments(seed) <= STEPS
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", [*range(HISTORIES), *ONCE_LOST])
 async def test_compaction_loses_no_key_whoever_leads(seed: int) -> None:
     assert 1 < await play_segments(seed, is_compacted=True) <= STEPS
 

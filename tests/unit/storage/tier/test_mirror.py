@@ -9,7 +9,8 @@ from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.cleaner.cleaner import Cleaning
 from storage.env import Env
 from storage.files.layout import LOG, TIME_INDEX
-from storage.tier.mirror import Closed, SameCopies
+from storage.log.compaction_state import CleanPart
+from storage.tier.mirror import Closed, Mirror, SameCopies
 from storage.tier.port import ObjectStore, StoreError
 from tests.support.disk.simenv import SeededRng
 from tests.support.records.cleaning import COMPACT, MEMORY, verdict
@@ -71,6 +72,19 @@ def test_nothing_is_named_before_all_that_was_closed_is_copied() -> None:
         assert not life.tiered.manifest.segments
     assert life.mirror_next() is None
     assert len(life.tiered.manifest.segments) == closed
+
+
+def test_a_part_that_ends_before_the_store_does_is_not_named() -> None:
+    """A leader of before had merged segments of which the second is not synced here yet. Named
+    alone, the first would take the place of both.
+    """
+    life = life_with_records()
+    mirror(life)
+    before = life.tiered.manifest
+    merged = before.segments[0]._replace(last_offset=before.end_offset)
+    store = before._replace(segments=(merged,))
+    assert Mirror(life.log).next(store, CleanPart()) is None
+    assert Mirror(life.log).next(before._replace(segments=()), CleanPart()) is not None
 
 
 def test_a_change_of_which_the_answer_was_lost_loses_no_object() -> None:
