@@ -73,8 +73,8 @@ SERVED = frozenset((
     "list_config_resources", "list_groups", "list_offsets", "list_partition_reassignments",
     "list_transactions", "metadata", "offset_commit", "offset_delete", "offset_fetch",
     "offset_for_leader_epoch", "produce", "push_telemetry", "renew_delegation_token",
-    "sasl_authenticate", "sasl_handshake", "sync_group", "txn_offset_commit", "update_features",
-    "write_txn_markers",
+    "sasl_authenticate", "sasl_handshake", "streams_group_describe", "streams_group_heartbeat",
+    "sync_group", "txn_offset_commit", "update_features", "write_txn_markers",
 ))  # fmt: skip
 """Handlers of a broker in a fleet."""
 FEATURE_LIMITS = (("transaction.version", 1),)
