@@ -107,9 +107,10 @@ def _topics(world: BrokerWorld, ledger: BrokerLedger) -> list[TopicFacts]:
         settings = world.broker.config.topic_overrides(name)
         assert settings in life.settings.values, f"{name}: settings {settings}, {life.settings}"
         living.append(life)
-    unknown = {
-        name for name in world.broker.topics.image.topics if not name.startswith("__")
-    } - ledger.topics.keys()
+    letters = set() if ledger.jobs is None else {ledger.jobs.letters}
+    unknown = {name for name in world.broker.topics.image.topics if not name.startswith("__")} - (
+        ledger.topics.keys() | letters
+    )
     assert not unknown, f"topics that nobody made: {unknown}"
     return living
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.support.worlds.broker_life import BrokenPromiseError, BrokerLife, outcome_of
 from tests.support.worlds.promises import TopicFacts
-from tests.support.worlds.share_life import share, shorten
+from tests.support.worlds.share_life import make_jobs, note_ends, share, shorten
 
 LONGEST_SECONDS = 300  # of one life: what waits for ever is found, too
 
@@ -128,6 +128,7 @@ LIVES: dict[str, dict[Step, int]] = {
         _delete_records: 1,
         _transact: 1,
     },
+    "jobs": {**ORDINARY, _share: 8, _shorten: 1},
     "settings": {**ORDINARY, _settings: 4, _ids: 2, _create_or_delete: 1},
     "removal": {**ORDINARY, _transact: 4, _retain: 3, _clean: 4, _delete_records: 1},
 }
@@ -140,11 +141,14 @@ async def live(life: BrokerLife, name: str, steps: int) -> None:
     await life.create("t")
     await life.create("k", min_cleanable_dirty_ratio="0.0")
     await life.make_groups()
+    if name == "jobs":
+        await make_jobs(life)
     kinds = list(LIVES[name])
     weights = list(LIVES[name].values())
     for number in range(steps):
         (step,) = life.dice.choices(kinds, weights)
         life.step = f"step {number} ({step.__name__[1:]})"
+        note_ends(life)
         await life.attempt(step)
         await life.settle()
         life.world.clock.advance(life.dice.choice((0, 1, 500)))

@@ -5,7 +5,7 @@ be found after a crash; after the answer only the new.
 """
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 T = TypeVar("T")
@@ -122,10 +122,38 @@ class ShareFacts:
     """True once its state was made."""
     finished: dict[int, Fact[bool]] = field(default_factory=dict)
     """By offset: True for what is never to be delivered again."""
+    accepted: set[int] = field(default_factory=set)
+    """Offsets that were accepted, answered or not."""
+    given_up: set[int] = field(default_factory=set)
+    """Offsets that were rejected, or delivered for the last time: they may have dead letters."""
 
     def of(self, offset: int) -> Fact[bool]:
         """The fate of a record; whoever is not named is to be delivered."""
         return self.finished.setdefault(offset, Fact(False))
+
+
+class LogEnd(NamedTuple):
+    """The end of a log at a time (ms): what is written later arrives later."""
+
+    end_offset: int
+    at_ms: int
+
+
+@dataclass(slots=True)
+class Jobs:
+    """A share group that gets records some time after they arrived, and wants dead letters."""
+
+    delay_ms: int
+    letters: str
+    """The topic of its letters, which is in no ledger."""
+    is_set: bool = False
+    """True once topic and settings were answered."""
+    seen: dict[tuple[UUID, int], list[LogEnd]] = field(default_factory=dict)
+
+    def not_before(self, place: tuple[UUID, int], offset: int) -> int:
+        """No record with this offset is due before this time (ms)."""
+        times = [each.at_ms for each in self.seen.get(place, ()) if each.end_offset <= offset]
+        return max(times, default=0) + self.delay_ms
 
 
 @dataclass(slots=True)
@@ -145,6 +173,8 @@ class BrokerLedger:
     """By group; None: whatever it is."""
     shares: dict[tuple[UUID, int], ShareFacts] = field(default_factory=dict)
     """Of the one share group, by topic id and partition."""
+    jobs: Jobs | None = None
+    """Set where that group has a delay and dead letters."""
     producer_ids: set[int] = field(default_factory=set)
     transactions: list[TransactionFacts] = field(default_factory=list)
 
