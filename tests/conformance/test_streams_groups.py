@@ -6,6 +6,7 @@ those that were written.
 """
 
 import random
+import socket
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -16,7 +17,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic, start_node
-from tests.conformance.test_kill import free_address
 from tests.conformance.test_streams import PARTITIONS, _wait, counted, ended
 from tests.support.clients import java_programs
 from tests.support.clients.java_programs import JavaProgram
@@ -46,6 +46,20 @@ SHORT_TIMES = {
 LINES, WORDS, SEED = 500, 9, 7
 
 
+def quiet_address() -> str:
+    """An address that no connection of a client takes while the broker is down: below the ports
+    that the system hands out.
+    """
+    for port in random.sample(range(10_240, 32_000), 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return f"127.0.0.1:{port}"
+    raise AssertionError("no free port")
+
+
 def fill(address: str, dice: random.Random, counts: Counter[str]) -> None:
     """More lines; notes what the counts must come to."""
     producer = Producer({"bootstrap.servers": address, "acks": "all"})
@@ -59,7 +73,7 @@ def fill(address: str, dice: random.Random, counts: Counter[str]) -> None:
 def test_words_are_counted_exactly_once(tmp_path: Path) -> None:
     program = JavaProgram("WordCounts", java_programs.streams_jars(), tmp_path / "classes")
     dice, counts, log = random.Random(SEED), Counter[str](), tmp_path / "application.log"
-    address, data_dir = free_address(), tmp_path / "data"
+    address, data_dir = quiet_address(), tmp_path / "data"
     begin = [address, "lines", "counts", str(tmp_path / "state")]
     with ExitStack() as stack:
         node = stack.enter_context(start_node(data_dir, SHORT_TIMES, listen=address))
