@@ -6,6 +6,7 @@ from typing import NamedTuple
 from broker.groups.classic.group import Group, GroupState
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.streams.endpoints import EndpointPartitions, Partitions
+from broker.groups.streams.group import StreamsGroup
 from broker.groups.streams.groups import StreamsOutcome
 from broker.groups.streams.heartbeat import (
     GroupStatus,
@@ -109,20 +110,28 @@ def _heard(beat: StreamsHeartbeat, context: Context) -> StreamsOutcome:
         _check_serves(group)
         if beat.leaves:
             return groups.streams.leave(streams, beat)
+        _check_words(streams, beat, context)
         return groups.streams.heartbeat(streams, beat)
     group = groups.find_or_make(beat.group_id)
     try:
         _check_serves(group)
         streams, _ = groups.streams.streams_of(group)
-        known = streams.members.get(beat.member_id)
-        growth = beat.size_bytes - (0 if known is None else known.size_bytes)
-        if streams.topology is None and beat.topology is not None:
-            growth += beat.topology.size_bytes
-        groups.check_subscription(growth, beat.stored_bytes)
+        _check_words(streams, beat, context)
         return groups.streams.join(group, beat)
     except KafkaError:
         groups.drop_unused(group)
         raise
+
+
+def _check_words(streams: StreamsGroup, beat: StreamsHeartbeat, context: Context) -> None:
+    """Reserves room in memory, and in a record, for what the member says of itself."""
+    if not beat.has_words:
+        return
+    known = streams.members.get(beat.member_id)
+    growth = beat.size_bytes - (0 if known is None else known.size_bytes)
+    if streams.topology is None and beat.topology is not None:
+        growth += beat.topology.size_bytes
+    context.services.groups.check_subscription(growth, beat.stored_bytes)
 
 
 def _check_serves(group: Group) -> None:

@@ -3,7 +3,7 @@
 Rules: Kafka 4.3's `GroupCoordinatorService` and `GroupMetadataManager`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.groups.streams.configuring import InternalTopic, invalid_topology
@@ -11,7 +11,7 @@ from broker.groups.streams.endpoints import EndpointPartitions
 from broker.groups.streams.member import Endpoint, StreamsMember
 from broker.groups.streams.status import Status
 from broker.groups.streams.tasks import HeldTasks, Tasks, TaskSet
-from broker.groups.streams.topology import Topology, words_of
+from broker.groups.streams.topology import Topology
 from broker.groups.subscriptions import MAX_ID_CHARACTERS, words_bytes
 from protocol.apis.streams_group_heartbeat import (
     JOIN_EPOCH,
@@ -24,6 +24,7 @@ from protocol.apis.streams_group_heartbeat import (
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_TAGS = 100
+WORD_BYTES = 12  # of a text in a record beside its characters, at most
 
 
 class StreamsHeartbeat(NamedTuple):
@@ -62,11 +63,17 @@ class StreamsHeartbeat(NamedTuple):
         return words_bytes(words, "", self.client_id)
 
     @property
+    def has_words(self) -> bool:
+        """True when it says something of the member that is kept."""
+        said = (self.topology, self.rack_id, self.process_id, self.endpoint, self.tags)
+        return any(each is not None for each in said)
+
+    @property
     def stored_bytes(self) -> int:
-        """Bytes of its topology in a record."""
-        if self.topology is None:
-            return 0
-        return sum(len(each.encode()) + 12 for each in words_of(self.topology.value))
+        """Bytes of its words in a record, and of its topology in another: of the longer one."""
+        tags = self.tags or {}
+        words = [self.rack_id or "", self.process_id or "", *tags, *tags.values()]
+        return max(_stored(words), 0 if self.topology is None else _stored(self.topology.words))
 
 
 class GroupStatus(NamedTuple):
@@ -211,6 +218,10 @@ def check_epoch(member: StreamsMember, beat: StreamsHeartbeat) -> None:
         f"the group coordinator ({member.epoch}). The member must abandon all its partitions and "
         "rejoin.",
     )
+
+
+def _stored(words: Iterable[str]) -> int:
+    return sum(len(each.encode()) + WORD_BYTES for each in words)
 
 
 def _refuse(is_refused: bool, text: str) -> None:

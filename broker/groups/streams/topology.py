@@ -52,7 +52,12 @@ class Topology:
     @cached_property
     def size_bytes(self) -> int:
         """About what it takes in memory."""
-        return sum(len(name) + NAME_BYTES for name in words_of(self.value))
+        return sum(len(name) + NAME_BYTES for name in self.words)
+
+    @property
+    def words(self) -> list[str]:
+        """All texts of it."""
+        return words_of(self.value)
 
     def says_as(self, other: "Topology") -> bool:
         """True when both describe the same; the order of their parts does not matter."""

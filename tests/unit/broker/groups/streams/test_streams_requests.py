@@ -434,3 +434,16 @@ def _check_once(world: GroupWorld) -> None:
     assert {tuple(task): of for task, of in group.owners.active.items()} == {
         (name, index): of for name, index, of in held
     }
+
+
+async def test_what_members_say_has_a_limit_of_memory() -> None:
+    world = await prompt_world(horolog_group_members_max_bytes=str(1 << 20))
+    a = Thread(world, "a")
+    await a.join()
+    key_value = streams_group_heartbeat.StreamsKeyValue
+    tags = [key_value(key=f"{number:0900}", value="v" * 900) for number in range(100)]
+    threads = [Thread(world, f"m{number}") for number in range(20)]
+    assert [(await each.join()).error_code for each in threads] == [0] * 20
+    found = [(await each.beat(owns=False, client_tags=tags)).error_code for each in threads]
+    assert set(found) == {0, E.GROUP_MAX_SIZE_REACHED}
+    assert world.broker.groups.footprint.total_bytes <= 1 << 20
