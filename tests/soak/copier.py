@@ -39,9 +39,11 @@ class Copier:
         self._thread.start()
 
     def end(self, count: int, within_seconds: float) -> None:
-        """Copies on until the group has so many records behind it, or for long enough."""
-        deadline = time.monotonic() + within_seconds
-        while self._position() < count and time.monotonic() < deadline:
+        """Copies on until the group has so many records behind it, or does not get on for so long."""
+        furthest, deadline = -1, time.monotonic() + within_seconds
+        while (position := self._position()) < count and time.monotonic() < deadline:
+            if position > furthest:
+                furthest, deadline = position, time.monotonic() + within_seconds
             time.sleep(LOOKS_SECONDS)
         self._ends.set()
         self._thread.join()
