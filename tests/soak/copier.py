@@ -39,7 +39,7 @@ class Copier:
         self._thread.start()
 
     def end(self, count: int, within_seconds: float) -> None:
-        """Copies on until the group has so many records behind it, or does not get on for so long."""
+        """Copies on until the group is behind so many records, or does not get on for so long."""
         furthest, deadline = -1, time.monotonic() + within_seconds
         while (position := self._position()) < count and time.monotonic() < deadline:
             if position > furthest:
