@@ -26,7 +26,8 @@ class LeftOut:
 def batches_of(log: Log, chunk_bytes: int) -> Iterator[tuple[memoryview, BatchHeader]]:
     """Every batch of a partition in order, read in pieces of about `chunk_bytes`.
 
-    KafkaError when the disk refuses, CorruptBatch when a batch is damaged.
+    KafkaError when the disk refuses, CorruptBatch when a batch is damaged, StorageError when the
+    tier's store does not give what it alone has.
     """
     for data in _chunks(log, chunk_bytes):
         for position, header in iter_headers(data):
@@ -35,11 +36,20 @@ def batches_of(log: Log, chunk_bytes: int) -> Iterator[tuple[memoryview, BatchHe
             yield data[position : position + header.size_bytes], header
 
 
+def _read(log: Log, offset: int, chunk_bytes: int, end: int) -> memoryview:
+    """What is in the tier's store alone is brought first: without it nothing would seem to be there."""
+    data = log.read(offset, chunk_bytes, up_to=end, min_one_batch=True)
+    while data.unverified is not None and data.unverified.is_away:
+        data.unverified.settle()
+        data = log.read(offset, chunk_bytes, up_to=end, min_one_batch=True)
+    return memoryview(data.read())
+
+
 def _chunks(log: Log, chunk_bytes: int) -> Iterator[memoryview]:
     snapshot = log.snapshot
     offset, end = snapshot.log_start_offset, snapshot.log_end_offset
     while offset < end:
-        data = memoryview(log.read(offset, chunk_bytes, up_to=end, min_one_batch=True).read())
+        data = _read(log, offset, chunk_bytes, end)
         last = offset - 1
         for _, header in iter_headers(data):
             last = header.last_offset

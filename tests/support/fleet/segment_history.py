@@ -21,6 +21,7 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.frame import ArrivedBatch, PartitionBatches, make_frame
 from broker.fleet.local_logs import LocalLog, LocalLogs, StorePart
 from broker.fleet.segment_parts import SegmentParts
+from broker.state.reading import batches_of
 from config.topic import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.records.record import read_records
@@ -208,6 +209,11 @@ def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
     begin = log.log.snapshot.log_start_offset
     assert begin == rows.log_start
     assert log.end_offset == len(rows.values)
+    last = {key: offset for offset, key in enumerate(rows.keys)}
+    if is_compacted:  # first, while nothing was brought here
+        #ASSERT
+        read = {header.base_offset for _, header in batches_of(log.log, 1 << 20)}
+        assert set(last.values()) <= read, "a coordinator would not find the last record of a key"
     found = dict(records_of(log, begin, len(rows.values)))
     for offset, (value, epoch) in found.items():
         assert (epoch, value) == rows.values[offset], offset
@@ -215,7 +221,6 @@ def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
         assert sorted(found) == list(range(begin, len(rows.values)))
         check_arrivals(rows, log)
         return
-    last = {key: offset for offset, key in enumerate(rows.keys)}
     assert set(last.values()) <= found.keys(), "the last record of a key is gone"
 
 
