@@ -181,14 +181,16 @@ class LocalLogs:
             return None
         log.reconfigure(self._topic_config(row.topic))
         end = manifest.end_offset
-        is_whole = not (log.snapshot.first_local and is_compacted(log.config))
-        if not log.is_closed and log.topic_id == topic_id and is_whole:
+        if not log.is_closed and log.topic_id == topic_id:
             begin = _begin_of(log, row)
             ranges = [*ranges_of(manifest, begin), *_ranges(row, max(begin, end))]
             if log.snapshot.local_start_offset <= end <= agreed_end(log, ranges, begin):
                 parts.note(log, manifest)
                 log = self._parted(self._cut_to_agreed(log, ranges, begin, end), end)
-                if agreed_end(log, ranges, begin) >= end:  # a cut may take arrivals along
+                first = max(begin, manifest.segments[0].base_offset)
+                is_whole = not is_compacted(log.config) or log.snapshot.local_start_offset <= first
+                # a cut may take arrivals along, and all of the first segments
+                if is_whole and agreed_end(log, ranges, begin) >= end:
                     return log
         self._remove(log, row)
         return None

@@ -37,7 +37,7 @@ def batches_of(log: Log, chunk_bytes: int) -> Iterator[tuple[memoryview, BatchHe
 
 
 def _read(log: Log, offset: int, chunk_bytes: int, end: int) -> memoryview:
-    """What is in the tier's store alone is brought first: without it nothing would seem to be there."""
+    """Data from an offset on; what the tier's store alone has is brought first, or there is none."""
     data = log.read(offset, chunk_bytes, up_to=end, min_one_batch=True)
     while data.unverified is not None and data.unverified.is_away:
         data.unverified.settle()

@@ -13,9 +13,11 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 FATAL = 3
+FINAL = (KafkaError._FATAL, KafkaError.FENCED_INSTANCE_ID)
+"""Errors after which a consumer reads nothing more; those that come as messages bear no mark."""
 PATIENCE_SECONDS = 60
 
 
@@ -103,7 +105,7 @@ def _sound(messages: Iterable[Message]) -> Iterator[Message]:
         error = each.error()
         if error is None:
             yield each
-        elif error.fatal():
+        elif error.fatal() or error.code() in FINAL:
             raise KafkaException(error)
 
 

@@ -211,7 +211,7 @@ def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
     assert log.end_offset == len(rows.values)
     last = {key: offset for offset, key in enumerate(rows.keys)}
     if is_compacted:  # first, while nothing was brought here
-        #ASSERT
+        assert not log.log.snapshot.first_local, "some of it is in the store alone"
         read = {header.base_offset for _, header in batches_of(log.log, 1 << 20)}
         assert set(last.values()) <= read, "a coordinator would not find the last record of a key"
     found = dict(records_of(log, begin, len(rows.values)))
