@@ -37,7 +37,7 @@ def batches_of(log: Log, chunk_bytes: int) -> Iterator[tuple[memoryview, BatchHe
 
 
 def _read(log: Log, offset: int, chunk_bytes: int, end: int) -> memoryview:
-    """Data from an offset on; what the tier's store alone has is brought first, or there is none."""
+    """Data from an offset on. What only the store has is brought first: else it looks like an end."""
     data = log.read(offset, chunk_bytes, up_to=end, min_one_batch=True)
     while data.unverified is not None and data.unverified.is_away:
         data.unverified.settle()
