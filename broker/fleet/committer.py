@@ -19,6 +19,7 @@ from broker.fleet.catalog.rows import (
     CommitAnswer,
     CommitId,
     Incarnation,
+    OwnedShard,
     Span,
 )
 from broker.fleet.frame import Frame, PartitionBatches, make_frame
@@ -71,8 +72,8 @@ class LifeStanding(Protocol):
     async def renewed(self) -> None:
         """Returns after a write of the lease that began after the call. LifeEnded."""
 
-    async def stale(self) -> bool:
-        """Lets go of shards that are others' by now; False when there are none. LifeEnded."""
+    async def stale(self, shards: Sequence[OwnedShard]) -> bool:
+        """Lets go of shards that are others' by now; False when none of these is. LifeEnded."""
 
     async def deleted(self) -> bool:
         """Lets go of partitions that were deleted; False when there are none. LifeEnded."""
@@ -197,7 +198,7 @@ class Committer:
         order = CatalogCommit(commit_id, frame.crc, shards, frame.spans, body, key)
         answer = await until_answered(lambda: self._catalog.commit(order), self._clock, self._times)
         self._tally.commits.observe(self._clock.monotonic() - began)
-        if await self._counts(answer, standing):
+        if await self._counts(answer, shards, standing):
             for (log, _), span in zip(parts, frame.spans, strict=True):
                 self._committed(log, span, commit_id, key)
         return True
@@ -234,11 +235,13 @@ class Committer:
         answer = await until_answered(
             lambda: self._catalog.checkpoint(order), self._clock, self._times
         )
-        counts = await self._counts(answer, standing)
+        counts = await self._counts(answer, order.shards, standing)
         if not checkpoint.done.cancelled():
             checkpoint.done.set_result(order.commit_id if counts else None)
 
-    async def _counts(self, answer: CommitAnswer, standing: LifeStanding) -> bool:
+    async def _counts(
+        self, answer: CommitAnswer, shards: Sequence[OwnedShard], standing: LifeStanding
+    ) -> bool:
         """True when the bytes count; False: they do not and never will, and others may. LifeEnded.
 
         A commit that was there already may be seen before the standbys have it; a write that comes
@@ -250,7 +253,7 @@ class Committer:
         if answer.counts:
             self._number += 1
             return True
-        if answer is CommitAnswer.STALE and await standing.stale():
+        if answer is CommitAnswer.STALE and await standing.stale(shards):
             return False
         if answer is CommitAnswer.NO_PARTITION and await standing.deleted():
             return False

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from broker.fleet.balance import plan
 from broker.fleet.catalog.port import CatalogError
-from broker.fleet.catalog.rows import Incarnation, NodeRow, Registration
+from broker.fleet.catalog.rows import Incarnation, NodeRow, OwnedShard, Registration
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
 from broker.fleet.committer import Committer, FleetReach, Identity, LifeEnded
 from broker.fleet.frame import CorruptFrame
@@ -109,9 +109,10 @@ class Life:
         """As `LifeStanding` has it."""
         await until_answered(self._renewal, self._reach.clock, self._reach.times)
 
-    async def stale(self) -> bool:
+    async def stale(self, shards: Sequence[OwnedShard]) -> bool:
         """As `LifeStanding` has it."""
-        return await until_answered(self.ownership.lose, self._reach.clock, self._reach.times)
+        await until_answered(self.ownership.lose, self._reach.clock, self._reach.times)
+        return any(each not in self.ownership.shards for each in shards)
 
     async def deleted(self) -> bool:
         """As `LifeStanding` has it."""

@@ -37,7 +37,7 @@ def batches_of(log: Log, chunk_bytes: int) -> Iterator[tuple[memoryview, BatchHe
 
 
 def _read(log: Log, offset: int, chunk_bytes: int, end: int) -> memoryview:
-    """Data from an offset on. What only the store has is brought first: else it looks like an end."""
+    """Data from an offset on. What the store alone has is brought first: else it seems to end."""
     data = log.read(offset, chunk_bytes, up_to=end, min_one_batch=True)
     while data.unverified is not None and data.unverified.is_away:
         data.unverified.settle()

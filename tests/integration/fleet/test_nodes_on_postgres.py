@@ -16,6 +16,7 @@ from broker.fleet.bodies import CommittedBodies
 from broker.fleet.catalog.line import LineLimits
 from broker.fleet.catalog.postgres import PostgresCatalog
 from broker.fleet.catalog.rows import (
+    Checkpoint,
     CommitId,
     NewTopics,
     NodeAddress,
@@ -23,7 +24,7 @@ from broker.fleet.catalog.rows import (
     Registration,
     TopicRow,
 )
-from broker.fleet.committer import FleetReach, NotCommitted
+from broker.fleet.committer import FleetReach, NotCommitted, PendingCheckpoint
 from broker.fleet.life import FleetNode
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
@@ -216,6 +217,28 @@ async def test_a_write_waits_no_longer_than_the_lease_for_a_catalog_that_is_sile
     again = asyncio.get_running_loop().create_future()
     life.committer.request(log, log.end_offset, again.set_result)
     assert await again is None, "what was refused is committed all the same"
+    assert machine.node.life is life
+    await machine.kill()
+    await catalog.close()
+
+
+@pytest.mark.timeout(60)
+async def test_a_checkpoint_with_a_shard_that_was_given_away_meanwhile_ends_no_life(
+    server: PostgresServer,
+) -> None:
+    """Its object takes a while to upload, and shards move; all others would have no leader."""
+    url = await asyncio.to_thread(server.new_fleet, SHARDS)
+    catalog, key = PostgresCatalog(url, LineLimits(5, 30)), PartitionKey(TOPIC, 0)
+    await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [0])]))
+    machine = Machine(url, (await catalog.facts()).fleet_id, 1, MemoryObjects())
+    machine.start()
+    await asyncio.to_thread(until, lambda: key in machine.host.served, "it takes nothing over")
+    life = machine.node.life
+    assert life is not None
+    shards = [each._replace(epoch=each.epoch - 1) for each in life.ownership.shards]
+    late = PendingCheckpoint(lambda number: Checkpoint(number, 0, shards, [], [], "gone", 0))
+    life.committer.put_checkpoint(late)
+    assert await late.done is None
     assert machine.node.life is life
     await machine.kill()
     await catalog.close()
