@@ -18,7 +18,7 @@ CountOf = Callable[[str], int | None]
 """The number of partitions of a topic that exists, or None."""
 
 MAX_SUBTOPOLOGIES = 1000
-MAX_TASKS = 20_000
+MAX_TASKS = 10_000  # assigned in a fifth of a second, with two standbys each
 NAMED = 3  # topics that a text names, at most
 
 

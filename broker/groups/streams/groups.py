@@ -233,17 +233,17 @@ class StreamsGroups:
             statuses.append(GroupStatus(plan.obstacle.status, plan.obstacle.text))
         if streams.shut_down_by is not None:
             statuses.append(_shutdown(streams.shut_down_by))
-        others = [each for each in streams.members.values() if each.member_id != member.member_id]
-        counts = counts_of(self._around.image())
+        endpoints = None
+        if streams.endpoint_epoch != beat.endpoint_epoch:
+            counts = counts_of(self._around.image())
+            endpoints = endpoints_of(streams.members.values(), plan.subtopologies or {}, counts)
         return StreamsHeard(
             member.member_id,
             member.epoch,
             member.held if wants_all else None,
             statuses,
             streams.endpoint_epoch,
-            None
-            if streams.endpoint_epoch == beat.endpoint_epoch
-            else endpoints_of([*others, member], plan.subtopologies or {}, counts),
+            endpoints,
             plan.missing,
         )
 
