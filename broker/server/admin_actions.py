@@ -250,7 +250,7 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
             "FindCoordinator", "ListConfigResources", "ListGroups", "ListOffsets",
             "ListPartitionReassignments", "ListTransactions", "OffsetFetch",
             "OffsetForLeaderEpoch", "SaslAuthenticate", "SaslHandshake", "ShareGroupDescribe",
-            "DescribeShareGroupOffsets",
+            "DescribeShareGroupOffsets", "StreamsGroupDescribe",
         ),
         "it only asks",
     )
@@ -259,7 +259,7 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
             "Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
             "TxnOffsetCommit", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup",
             "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
-            "GetTelemetrySubscriptions", "PushTelemetry",
+            "GetTelemetrySubscriptions", "PushTelemetry", "StreamsGroupHeartbeat",
         ),
         "it is what clients do all day",
     )
