@@ -86,5 +86,7 @@ def _number(kind: str, dice: random.Random) -> Any:
         return dice.random() < 0.5
     if kind == ">d":
         return dice.choice((0.0, -1.0, 1e-300, float("inf"), dice.random() * 1e9))
+    if kind == ">H":
+        return dice.choice((0, 1, 65_535, dice.randrange(65_536)))
     top = 1 << BITS[kind] - 1
     return dice.choice((*COMMON, top - 1, top - 2, -top, dice.randrange(-top, top)))
