@@ -13,7 +13,7 @@ from tests.support.tier.s3_server import S3Server, free_ports, seaweedfs
 from tests.support.worlds.broker_process import own_environment, start_broker
 from tests.support.worlds.node_process import NodeProcess
 
-LEASE_MS = 1000
+LEASE_MS = 3000
 LOOPBACK = "127.0.0.1"
 
 
