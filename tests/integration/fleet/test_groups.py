@@ -159,6 +159,7 @@ def test_offsets_are_where_they_were_whoever_coordinates(fleet: FleetOfBrokers) 
     for node_id in (1, 2, 3):
         fleet.stop(node_id)
         fleet.start(node_id, SETTINGS)
+    fleet.wait_until_met()
     admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
     names = {f"group-{each}" for each in range(5)}
     until(lambda: listed(admin) == names, "groups are missing")

@@ -82,6 +82,12 @@ class FleetOfBrokers:
         """All that run."""
         return ",".join(each.bootstrap for each in self.running.values())
 
+    def wait_until_met(self) -> None:
+        """Each tells its clients where the others are; of one that lately was gone not at once."""
+        places = {(node_id, self._ports[node_id]) for node_id in self.running}
+        for each in self.running.values():
+            until(lambda: _known_to(each) >= places, "they do not meet")  # noqa: B023
+
     def kill(self, node_id: int) -> None:
         """kill -9."""
         self.running.pop(node_id).kill()
@@ -101,12 +107,13 @@ class FleetOfBrokers:
             self.kill(each)
 
 
-def _known_to(node: NodeProcess) -> set[int]:
-    """Nodes that a client hears of there. A client that has heard of one more lets go of it, and of
-    what it asked there.
+def _known_to(node: NodeProcess) -> set[tuple[int, int]]:
+    """Nodes and ports that a client hears of there. A client that has heard of one more lets go of
+    it, and of what it asked there.
     """
     with BrokerClient(node.bootstrap) as client:
-        return {each.node_id for each in client.call(MetadataRequest(topics=[])).brokers}
+        known = client.call(MetadataRequest(topics=[])).brokers
+    return {(each.node_id, each.port) for each in known}
 
 
 @contextmanager
@@ -121,8 +128,7 @@ def some_brokers(
     try:
         for node_id in nodes:
             brokers.start(node_id, settings)
-        for each in brokers.running.values():
-            until(lambda: _known_to(each) == brokers.running.keys(), "they do not meet")  # noqa: B023
+        brokers.wait_until_met()
         yield brokers
     finally:
         brokers.end()
