@@ -38,7 +38,7 @@ from tests.bench.wire import LENGTH, BenchFailed, Wire
 
 HEADER_BYTES = 10 + len("bench") + 1  # key, version, correlation id, client id, no tags
 # Figures that may be zero in the smallest size: a consumer has it all before the clock starts.
-NONE_AT_ALL = {"beyond the map", "copied", "early", "requests/GB", "rows/GB"} | {
+NONE_AT_ALL = {"beyond the map", "copied", "CPU", "early", "requests/GB", "rows/GB"} | {
     f"consume-client-{size}" for size in ("100b", "1kb", "10kb")
 }
 AGAIN = re.compile(r"fleet-ack-1|fleet-(ack|cost)-(5|20).*")

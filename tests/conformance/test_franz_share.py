@@ -38,7 +38,8 @@ HEARD = {
     "renew": ["got 0x1 1x1 2x1 3x1 4x1 5x1", "got", "Empty 0 renew 0 0"],
     "leave": ["got 0x1 1x1 2x1 3x1 4x1 5x1", "got 1x2 2x2 3x2 4x2 5x2", "Empty 0 leave 0 0"],
 }  # fmt: skip
-RECORDS = 600
+RECORDS = 3000
+"""A worker takes 5 in 30 ms, and the others come when they are given a share, seconds later."""
 
 
 @pytest.fixture(scope="module", params=[pytest.param("kafka", marks=with_kafka), "horolog"])

@@ -167,7 +167,7 @@ def test_the_tool_of_features_says_the_same(sides: tuple[Side, Side]) -> None:
                 run_tool(tool, "--bootstrap-server", each.bootstrap, *what)
     kafka, ours = (levels(each) for each in sides)
     assert ours.items() <= kafka.items()
-    assert len(ours) == 4
+    assert len(ours) == 5
 
 
 def levels(side: Side) -> dict[str, list[str]]:

@@ -15,14 +15,15 @@ from itertools import repeat
 from statistics import fmean, stdev
 from typing import Final, NamedTuple
 
-from tests.bench.cell import Cell, Figure, Scale
+from tests.bench.cell import TINY, Cell, Figure, Scale
 from tests.bench.fetch_cells import RECORD_BYTES, RECORDS_A_BATCH
 from tests.bench.frames import batch_of, produce
 from tests.bench.peers import Peer
 from tests.bench.pump import Pumped, for_seconds, pump
-from tests.bench.tier.nodes import TieredNode, stand_back, tiered
+from tests.bench.tier.nodes import Store, TieredNode, stand_back, tiered
 from tests.bench.topics import topic
 from tests.bench.wire import Wire
+from tests.support.tier.s3_server import seaweedfs
 from tests.support.tier.versity import versitygw
 
 COPIED_A_SECOND: Final = 25_000_000
@@ -93,7 +94,7 @@ def measure_switched(peer: Peer, scale: Scale) -> Mapping[str, float]:
     turn, settling = scale.seconds * TURN_PART, scale.seconds * SETTLING_PART
     lengths = Lengths(max(2, round(scale.seconds * PAIRS_A_SECOND_OF_SCALE)), turn, settling)
     bound = {"remote.log.manager.copy.max.bytes.per.second": str(COPIED_A_SECOND)}
-    with tiered(peer, bound, store=versitygw) as node, _waiting(node, lengths) as waiting:
+    with tiered(peer, bound, store=_store(scale)) as node, _waiting(node, lengths) as waiting:
         if node.server is not None:
             stand_back(node.server)
         with topic(node.bootstrap, "busy", config=BUSY) as busy, Wire(node.bootstrap) as wire:
@@ -102,6 +103,11 @@ def measure_switched(peer: Peer, scale: Scale) -> Mapping[str, float]:
             turns = [_pair(switch, lengths, number) for number in range(lengths.pairs)]
         copied = node.stored_bytes(waiting) / 1e6 / lengths.copying
     return {"copied": copied, **_figures(turns)}
+
+
+def _store(scale: Scale) -> Store:
+    """The lightest one; where nothing is measured, the one that need not be built."""
+    return seaweedfs if scale == TINY else versitygw
 
 
 def _pair(switch: Switch, lengths: Lengths, number: int) -> tuple[Turn, Turn]:
