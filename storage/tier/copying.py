@@ -23,6 +23,7 @@ from storage.log.log import Log
 from storage.search.search_clock import EARLIER
 from storage.segment.segment import Segment
 from storage.segment.times import learn_first_times, learn_times
+from storage.tier.in_pieces import in_pieces
 from storage.tier.manifest import FilePart, RemoteSegment
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.tier.object_cache import sums_of
@@ -33,8 +34,6 @@ SIDE_FILES = (OFFSET_INDEX, TIME_INDEX, ZONES, TXN_INDEX, SNAPSHOT)
 """In the order in which they lie in their object: a search reads the first three."""
 PART_BYTES = 4 * 1024 * 1024
 """Of a segment, read at a time; whole blocks."""
-ASKED_BYTES = 8 * 1024 * 1024
-"""Of an object, asked for at a time. It comes in pieces; a request has a limit of time."""
 
 Pace = Callable[[int], None]
 """Called with the bytes that are about to be sent or fetched; may wait."""
@@ -160,13 +159,11 @@ def _read(fs: FileSystem, path: str) -> bytes:
 def _check(to: Destination, key: str, size_bytes: int, crc: int) -> None:
     """Reads back what arrived. NotAsSent."""
     found = came = 0
-    for at in range(0, size_bytes, ASKED_BYTES):
-        size = min(ASKED_BYTES, size_bytes - at)
-        for piece in to.store.pieces(key, at, size):
-            found, came = crc32c(piece, found), came + len(piece)
-        if came != at + size:
-            to.spoilt(key)
-            raise NotAsSent(key, f"{came} of {size_bytes} bytes arrived")
+    for piece in in_pieces(to.store, key, 0, size_bytes):
+        found, came = crc32c(piece, found), came + len(piece)
+    if came != size_bytes:
+        to.spoilt(key)
+        raise NotAsSent(key, f"{came} of {size_bytes} bytes arrived")
     if found != crc:
         to.spoilt(key)
         raise NotAsSent(key, "other bytes arrived than were sent")

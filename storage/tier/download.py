@@ -10,7 +10,7 @@ from protocol.checksum import crc32c
 from storage.env import Buffer, File, FileSystem
 from storage.errors import CorruptLog
 from storage.files.layout import LOG, SNAPSHOT, segment_name
-from storage.tier.copying import ASKED_BYTES
+from storage.tier.in_pieces import in_pieces
 from storage.tier.manifest import FilePart, Manifest, RemoteSegment
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.tier.port import ObjectMissing, ObjectStore
@@ -91,19 +91,18 @@ class Download:
 
     def _written(self, file: File, key: str, part: FilePart) -> int:
         crc = came = 0
-        for at in range(0, part.size_bytes, ASKED_BYTES):
-            size = min(ASKED_BYTES, part.size_bytes - at)
-            for piece in self._pieces(key, part.position + at, size):
-                file.write_at(came, piece)
-                crc, came = crc32c(piece, crc), came + len(piece)
-                self._fetched(len(piece))
-            if came != at + size:
-                raise CorruptLog(key, f"{came - at} instead of {size} bytes at {at}")
+        for piece in self._pieces(key, part):
+            file.write_at(came, piece)
+            crc, came = crc32c(piece, crc), came + len(piece)
+            self._fetched(len(piece))
+        if came != part.size_bytes:
+            text = f"{came} instead of {part.size_bytes} bytes at {part.position}"
+            raise CorruptLog(key, text)
         return crc
 
-    def _pieces(self, key: str, position: int, size: int) -> Iterator[Buffer]:
+    def _pieces(self, key: str, part: FilePart) -> Iterator[Buffer]:
         try:
-            yield from self._store.pieces(key, position, size)
+            yield from in_pieces(self._store, key, part.position, part.size_bytes)
         except ObjectMissing as error:
             raise CorruptLog(key, "the store has lost this object") from error
 

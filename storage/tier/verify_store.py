@@ -11,7 +11,7 @@ from typing import NamedTuple
 from protocol.checksum import crc32c
 from storage.errors import CorruptCheckpoint, NewerFormat
 from storage.files.layout import LOG
-from storage.tier.copying import ASKED_BYTES
+from storage.tier.in_pieces import in_pieces
 from storage.tier.manifest import Manifest, RemoteSegment
 from storage.tier.manifest_chain import read_newest
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, number_of, object_of
@@ -170,12 +170,10 @@ class _Segment:
 
     def _records_fault(self, key: str) -> str:
         part, crc, came = self._row.parts[LOG], 0, 0
-        for at in range(0, part.size_bytes, ASKED_BYTES):
-            size = min(ASKED_BYTES, part.size_bytes - at)
-            for piece in self._store.pieces(key, at, size):
-                crc, came = crc32c(piece, crc), came + len(piece)
-            if came != at + size:
-                return f"it ends at {came}"
+        for piece in in_pieces(self._store, key, 0, part.size_bytes):
+            crc, came = crc32c(piece, crc), came + len(piece)
+        if came != part.size_bytes:
+            return f"it ends at {came}"
         return "" if crc == part.crc else "its CRC-32C is not that of what was copied"
 
     def _side_fault(self, key: str) -> str:
