@@ -10,6 +10,7 @@ from broker.groups.consumer.member import ConsumerMember
 from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
+from broker.runtime.described_groups import described_groups
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.metadata_image import MetadataImage
@@ -63,19 +64,7 @@ def handle(
 def _answers(
     request: ConsumerGroupDescribeRequest, context: Context, room: AnswerRoom
 ) -> Iterator[ConsumerGroupDescribeGroup | None]:
-    for group_id in dict.fromkeys(request.group_ids):
-        try:
-            context.require(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
-            group = yield from _described(group_id, context, room)
-        except KafkaError as error:
-            context.count_error(error.code)
-            yield ConsumerGroupDescribeGroup(
-                group_id=group_id, error_code=error.code, error_message=error.message
-            )
-            continue
-        if request.include_authorized_operations:
-            group.authorized_operations = context.bits(ResourceType.GROUP, group_id)
-        yield group
+    return described_groups(request, context, room, _described, ConsumerGroupDescribeGroup)
 
 
 def _described(

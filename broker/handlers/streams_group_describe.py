@@ -13,6 +13,7 @@ from broker.groups.streams.tasks import NO_TASKS, DatedTasks, HeldTasks, Tasks, 
 from broker.groups.streams.topology import Topology
 from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
+from broker.runtime.described_groups import described_groups
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from protocol.acls import AclOperation, ResourceType
@@ -62,19 +63,7 @@ def handle(
 def _answers(
     request: StreamsGroupDescribeRequest, context: Context, room: AnswerRoom
 ) -> Iterator[StreamsGroupDescribeGroup | None]:
-    for group_id in dict.fromkeys(request.group_ids):
-        try:
-            context.require(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
-            group = yield from _described(group_id, context, room)
-        except KafkaError as error:
-            context.count_error(error.code)
-            yield StreamsGroupDescribeGroup(
-                group_id=group_id, error_code=error.code, error_message=error.message
-            )
-            continue
-        if request.include_authorized_operations:
-            group.authorized_operations = context.bits(ResourceType.GROUP, group_id)
-        yield group
+    return described_groups(request, context, room, _described, StreamsGroupDescribeGroup)
 
 
 def _described(
