@@ -268,7 +268,8 @@ class Services:
         )
         memory.watch(MemoryClass.REQUESTS, lambda: server.pool.used_bytes)
         memory.watch(MemoryClass.ANSWERS, lambda: server.queued_bytes)
-        self.endpoints = AdvertisedEndpoints(server.listeners, self.fs)
+        self.software = server.software
+        self.endpoints = AdvertisedEndpoints(server.listeners, self.fs, self.software)
         delay_ms = settings.connection_failed_authentication_delay_ms
         self.lobby = Lobby(
             FailureDelays(self.probes.monotonic, delay_ms / 1000),

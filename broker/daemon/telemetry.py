@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from broker.runtime.lanes import DiskLanes
+from broker.server.client_software import ClientSoftware
 from broker.telemetry.client_telemetry import ClientTelemetry, TelemetryLimits, TelemetryServices
-from broker.telemetry.facts import ClientSoftware
 from config.errors import ConfigError
 from config.resources.kinds import ResourceKind
 from config.store import ConfigStore
@@ -21,6 +21,7 @@ LIBRARIES = ("google.protobuf", "opentelemetry.proto")
 class Connections(Protocol):
     """Connections of clients, as far as others want to hear of them."""
 
+    software: ClientSoftware
     on_lost: list[Callable[[int], None]]
 
 
@@ -55,7 +56,7 @@ def made_telemetry(
             env.rng,
             lanes.wide_lane("client-telemetry", 1),
             lambda: config.settings_of(ResourceKind.CLIENT_METRICS),
-            ClientSoftware(is_on=settings.horolog_client_telemetry_enable),
+            server.software,
         ),
         TelemetryLimits(settings.telemetry_max_bytes, settings.horolog_client_telemetry_max_series),
     )

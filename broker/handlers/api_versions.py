@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.server.client_software import ClientSoftware
 from broker.server.features import features_here
-from broker.telemetry.client_telemetry import ClientTelemetry
 from protocol.api import Api
 from protocol.apis.api_versions import (
     ApiVersion,
@@ -31,7 +31,7 @@ class Services(NamedTuple):
     """The services that the answer is made with."""
 
     probes: BrokerProbes
-    client_telemetry: ClientTelemetry
+    software: ClientSoftware
     served: tuple[Api, ...]
     feature_limits: tuple[tuple[str, int], ...]
     """Highest levels that are served, by feature, where that is not all."""
@@ -65,9 +65,9 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
 
 
 def _keep_software(request: ApiVersionsRequest, context: Context) -> None:
-    """For subscriptions to metrics of clients (KIP-714)."""
+    """For Metadata, and for subscriptions to metrics of clients (KIP-714)."""
     if context.api_version >= CLIENT_SOFTWARE_SINCE_VERSION:
-        context.services.client_telemetry.software.named(
+        context.services.software.named(
             context.connection_id, request.client_software_name, request.client_software_version
         )
 

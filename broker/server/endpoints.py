@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from broker.runtime.endpoint import Endpoint, Nodes
 from broker.runtime.request_context import Peer
+from broker.server.client_software import ClientSoftware
 from broker.server.networks import is_outside
 from storage.env import FileSystem
 
@@ -50,7 +51,9 @@ class BoundListener:
 class AdvertisedEndpoints:
     """By listener, and by where the client is. Used on the event loop."""
 
-    def __init__(self, listeners: Mapping[str, BoundListener], fs: FileSystem) -> None:
+    def __init__(
+        self, listeners: Mapping[str, BoundListener], fs: FileSystem, software: ClientSoftware
+    ) -> None:
         """`listeners` by name, filled while ports are bound; `fs` shows the machine's networks."""
         self.others: Mapping[str, Mapping[int, Endpoint]] = {}
         """In a fleet: the other nodes that live, by listener and by their ids."""
@@ -58,6 +61,7 @@ class AdvertisedEndpoints:
         """Those that lived lately, and may come back."""
         self._listeners = listeners
         self._fs = fs
+        self._software = software
 
     def advertised(self) -> Mapping[str, Endpoint]:
         """Addresses for other nodes' clients, by listener."""
@@ -72,9 +76,14 @@ class AdvertisedEndpoints:
         return self.others.get(peer.listener_name, NOBODY)
 
     def known_to(self, peer: Peer) -> Mapping[int, Endpoint]:
-        """As `others_of`, and those that the client need not forget."""
+        """As `others_of`; for librdkafka, which must not forget them, with those in `gone`.
+
+        Other clients ask again for what they had there, and some ask every node that they know.
+        """
         gone = self.gone.get(peer.listener_name)
-        return {**gone, **self.others_of(peer)} if gone else self.others_of(peer)
+        if gone and self._software.is_librdkafka(peer.connection_id):
+            return {**gone, **self.others_of(peer)}
+        return self.others_of(peer)
 
     def of(self, peer: Peer) -> Endpoint:
         """The address for the client at the other end of `peer`."""

@@ -21,6 +21,7 @@ from broker.runtime.request_context import Peer
 from broker.runtime.rights import Rights
 from broker.server.buffer_pool import BufferPool
 from broker.server.busy_poll import Lockstep
+from broker.server.client_software import ClientSoftware
 from broker.server.connection import Connection
 from broker.server.connection_counts import ConnectionCounts, ConnectionSettings
 from broker.server.dispatcher import Parts, Pending
@@ -64,7 +65,9 @@ class Server:
         `rights_of(principal, host)` gives the rights of a user at an address.
         """
         self.rights_of = rights_of
-        self.on_lost: list[Callable[[int], None]] = []
+        self.software = ClientSoftware()
+        """Names that clients have given theirs."""
+        self.on_lost: list[Callable[[int], None]] = [self.software.connection_lost]
         """All are called with the number of each connection that ends."""
         self.arrival_rest_seconds: Callable[[str], float] = _at_once
         """For how long no connection from an address may come in."""

@@ -3,9 +3,11 @@
 Partition by partition, on a lane; clients of a partition that is not read yet receive an error code
 and retry. A partition that cannot be read does not affect the others, nor does a group or a
 transactional id that cannot be restored: both are counted and named, and readiness reports them.
+What an object store did not give is asked for again.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from broker.partitions.leadership import NOBODY
@@ -15,6 +17,7 @@ from broker.state.reading import LeftOut
 from broker.state.state_topic import StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from storage.log.log import Log
+from storage.tier.port import StoreError
 
 if TYPE_CHECKING:
     from broker.runtime.lanes import DiskLane
@@ -31,6 +34,8 @@ class Found(Protocol):
 F = TypeVar("F", bound=Found)
 
 NAMED = 5  # of the partitions that are not served
+RETRY_SECONDS, RETRY_MOST_SECONDS = 1.0, 30.0
+"""Waits for a store that failed: the first, and the longest."""
 MOVES_SECONDS = 10.0
 """A member's heartbeat finds the new coordinator within that."""
 
@@ -142,9 +147,18 @@ class StateLoading(Generic[F]):
 
     async def run(self, chunk_bytes: int) -> None:
         """Reads what `begin` found, in pieces of about `chunk_bytes`."""
-        for partition in self._topic.partitions:
-            if partition.index in self._not_loaded:
-                await self._load(partition, chunk_bytes, lambda: True)
+        async for _ in self.rounds(chunk_bytes):
+            pass
+
+    async def rounds(self, chunk_bytes: int) -> AsyncIterator[None]:
+        """As `run`; yields whenever all that can be had for now is read."""
+        wanted = [each for each in self._topic.partitions if each.index in self._not_loaded]
+        for pause in _pauses():
+            wanted = [each for each in wanted if not await self._load(each, chunk_bytes, _always)]
+            yield
+            if not wanted:
+                return
+            await asyncio.sleep(pause)
 
     # --- in a fleet ---
 
@@ -190,7 +204,16 @@ class StateLoading(Generic[F]):
         gain = self._gain_of(partition)
         if gain is not None and not gain.is_read:
             gain.is_read = True
-            await self._load(partition, chunk_bytes, lambda: self._gain_of(partition) is gain)
+
+            def is_wanted() -> bool:
+                return self._gain_of(partition) is gain
+
+            for pause in _pauses():
+                if await self._load(partition, chunk_bytes, is_wanted):
+                    return
+                await asyncio.sleep(pause)
+                if not is_wanted():
+                    return
 
     def lose(self, partition: Partition) -> None:
         """Another node leads it: nothing of it is served here. What was read is not forgotten."""
@@ -206,18 +229,32 @@ class StateLoading(Generic[F]):
 
     async def _load(
         self, partition: Partition, chunk_bytes: int, is_wanted: Callable[[], bool]
-    ) -> None:
+    ) -> bool:
+        """False when another attempt may succeed."""
         try:
             found = await self._lane.run(self._read, partition.log, chunk_bytes)
             if not is_wanted():
-                return
+                return True
             self._restore(found)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
             if is_wanted():
                 self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
             self._on_failed(partition, error)
-            return
+            return not (is_wanted() and isinstance(error, StoreError))
         self._not_loaded.pop(partition.index, None)
         if found.left_out.count:
             self.unreadable_records += found.left_out.count
             self._on_unreadable(partition, found.left_out)
+        return True
+
+
+def _always() -> bool:
+    """Without a fleet no partition goes elsewhere."""
+    return True
+
+
+def _pauses() -> Iterator[float]:
+    pause = RETRY_SECONDS
+    while True:
+        yield pause
+        pause = min(2 * pause, RETRY_MOST_SECONDS)

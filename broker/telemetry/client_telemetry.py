@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from broker.telemetry.facts import ClientFacts, ClientSoftware
+from broker.server.client_software import ClientSoftware
+from broker.telemetry.facts import ClientFacts
 from broker.telemetry.instances import ClientInstance, ClientInstances
 from broker.telemetry.payload import read_push
 from broker.telemetry.points import ClientName
@@ -128,7 +129,6 @@ class ClientTelemetry:
 
     def connection_lost(self, connection_id: int) -> None:
         """The client of a connection is gone, as far as it is the one it came by."""
-        self.software.connection_lost(connection_id)
         gone = self.instances.connection_lost(connection_id)
         if gone is not None:
             self._gone(gone)

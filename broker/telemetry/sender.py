@@ -3,8 +3,9 @@
 from typing import Any
 
 from broker.runtime.request_context import RequestContext
+from broker.server.client_software import MOST_CHARACTERS
 from broker.telemetry.client_telemetry import ClientTelemetry, PushSender
-from broker.telemetry.facts import MOST_CHARACTERS, ClientFacts
+from broker.telemetry.facts import ClientFacts
 
 
 def sender_of(context: RequestContext[Any], telemetry: ClientTelemetry) -> PushSender:

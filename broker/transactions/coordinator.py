@@ -310,8 +310,9 @@ class TransactionCoordinator:
 
     async def load(self) -> None:
         """Reads the ids, partition by partition, on a lane; goes on with ends that were begun."""
-        await self.loading.run(self._settings.transaction_state_log_load_buffer_size)
-        await self.abort_overdue()
+        chunk_bytes = self._settings.transaction_state_log_load_buffer_size
+        async for _ in self.loading.rounds(chunk_bytes):
+            await self.abort_overdue()
         if self.topic.partitions and self.loading.found_all:
             await self._abort_orphans()
 

@@ -95,9 +95,9 @@ async def test_pushes_are_scraped_until_the_client_is_gone(
     assert families["kafka_client_n"].samples[0].value == 6.0
     assert families["horolog_client_telemetry_pushes"].samples[0].value == 2.0
     services = broker.services
-    assert len(services.client_telemetry.software._named) == 1
+    assert len(services.software) == 1
     await client.close()
     await asyncio.to_thread(until, lambda: not services.server.connections, "the client is gone")
     assert len(services.client_telemetry.instances) == 0
-    assert len(services.client_telemetry.software._named) == 0
+    assert len(services.software) == 0
     assert "kafka_client_x_y" in await scraped(broker), "for a last scrape"

@@ -40,6 +40,7 @@ from broker.security.audit.trail import AuditTrail
 from broker.security.authority import Authority
 from broker.security.delegation.tokens import Tokens
 from broker.security.users import Users
+from broker.server.client_software import ClientSoftware
 from broker.server.services import bound
 from broker.share.share_reads import ShareReads, ShareServices
 from broker.share.state.coordinator import ShareCoordinator
@@ -204,6 +205,7 @@ class World:
             endpoints=FixedEndpoints(),
             audit=None,
             loop=asyncio.get_running_loop(),
+            software=ClientSoftware(),
         )
         ledger = SimpleNamespace(met=lambda log, offset, what: None)
         broker.damage = DamageMet(broker.lane, broker.probes, ledger)
@@ -214,7 +216,7 @@ class World:
             self.env,
             broker.config,
             cast("Any", SimpleNamespace(wide_lane=lambda *_: self.lanes)),
-            SimpleNamespace(on_lost=[]),
+            SimpleNamespace(on_lost=[], software=broker.software),
         )
         return broker
 

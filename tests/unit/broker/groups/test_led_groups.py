@@ -7,11 +7,15 @@ import pytest
 
 from broker.partitions.leadership import NOBODY, Leadership
 from broker.runtime.endpoint import Endpoint
+from broker.state import loading
 from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
 from broker.state.state_topic import partition_of
 from protocol.apis import find_coordinator, offset_fetch
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import CorruptBatch
+from storage.log.log import Log
+from storage.tier.port import StoreAway
 from tests.support.fleet.hand_lease import HandLease
 from tests.support.worlds.group_world import GROUP, GroupWorld, Promise, commit_request
 
@@ -254,3 +258,58 @@ def refused(loading: StateLoading[Any]) -> int | None:
     except KafkaError as error:
         return error.code
     return None
+
+
+class FailingReads:
+    """Reading of groups, which an object store does not give at first."""
+
+    def __init__(self, world: GroupWorld, error: Exception, times: int) -> None:
+        """The next `times` attempts end with `error`."""
+        self.attempts = 0
+        self._error, self._times = error, times
+        loading = world.broker.groups.loading
+        self._read, loading._read = loading._read, self.read
+
+    def read(self, log: Log, chunk_bytes: int) -> Any:
+        self.attempts += 1
+        if self.attempts <= self._times:
+            raise self._error
+        return self._read(log, chunk_bytes)
+
+
+async def test_groups_that_the_store_did_not_give_are_read_again(
+    world: GroupWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        assert codes(world) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        assert world.broker.groups.loading.fault is not None
+
+    reads = FailingReads(world, StoreAway("k", "get", "the store is away"), 7)
+    monkeypatch.setattr(loading.asyncio, "sleep", sleep)
+    await lead(world, GROUP)
+    assert (reads.attempts, pauses) == (8, [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0])
+    assert codes(world) == [0]
+    assert world.broker.groups.loading.fault is None
+
+
+async def test_groups_that_another_node_leads_by_now_are_not_read_again(
+    world: GroupWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def sleep(_: float) -> None:
+        world.broker.groups.lead_no_more(of(world, GROUP))
+
+    reads = FailingReads(world, StoreAway("k", "get", "the store is away"), 99)
+    monkeypatch.setattr(loading.asyncio, "sleep", sleep)
+    await lead(world, GROUP)
+    assert reads.attempts == 1
+    assert codes(world) == [ErrorCode.NOT_COORDINATOR]
+
+
+async def test_groups_that_are_damaged_are_read_once(world: GroupWorld) -> None:
+    reads = FailingReads(world, CorruptBatch("its CRC is wrong", 0), 99)
+    await lead(world, GROUP)
+    assert reads.attempts == 1
+    assert codes(world) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
