@@ -30,7 +30,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "time": "broker.cli.time",
     "retention": "broker.cli.retention",
     "compaction": "broker.cli.compaction",
-    "groups": "broker.cli.groups",
+    "groups": "broker.cli.groups.commands",
+    "queues": "broker.cli.groups.queues",
     "transactions": "broker.cli.transactions",
     "clock": "broker.cli.clock",
     "dump": "broker.cli.dump",
@@ -121,12 +122,12 @@ def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.
 
     serve runs the broker, health checks whether it is ready. top, segments, time, retention,
-    compaction, groups, transactions, clock and tier status ask a running broker over its HTTP port;
-    users, acls and tokens over the Kafka protocol, the first two also change a directory that no
-    broker uses. dump and verify read files of a data directory, explain describes events and exit
-    statuses: these need no broker. backup copies a data directory, restore makes one out of a
-    back-up or a tier's object store, tier verify proves either whole. fleet shows and changes the
-    rows of several brokers that are one. bundle writes a support archive. spark runs jobs over
+    compaction, groups, queues, transactions, clock and tier status ask a running broker over its
+    HTTP port; users, acls and tokens over the Kafka protocol, the first two also change a directory
+    that no broker uses. dump and verify read files of a data directory, explain describes events
+    and exit statuses: these need no broker. backup copies a data directory, restore makes one out
+    of a back-up or a tier's object store, tier verify proves either whole. fleet shows and changes
+    the rows of several brokers that are one. bundle writes a support archive. spark runs jobs over
     whole topics.
     """
     if context.invoked_subcommand is None:

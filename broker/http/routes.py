@@ -15,13 +15,14 @@ from broker.http.resources import (
     segments,
     settings,
     share_groups,
+    share_records,
     starts,
     tier,
     time_queries,
     topics,
     transactions,
 )
-from broker.http.timeline import time_lookup, timeline
+from broker.http.timeline import queues, time_lookup, timeline
 
 ROUTES: tuple[HttpRoute[Any], ...] = (
     *topics.ROUTES,
@@ -33,8 +34,10 @@ ROUTES: tuple[HttpRoute[Any], ...] = (
     *groups.ROUTES,
     *group_reset.ROUTES,
     *share_groups.ROUTES,
+    *share_records.ROUTES,
     *transactions.ROUTES,
     *timeline.ROUTES,
+    *queues.ROUTES,
     *time_lookup.ROUTES,
     *clock.ROUTES,
     *settings.ROUTES,

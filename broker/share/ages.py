@@ -1,7 +1,7 @@
 """Age of the oldest record that a share group has not finished, by both clocks.
 
-From memory alone, and from any thread: by arrival that is the first unfinished record of a
-partition; its own time is the age by record time.
+From memory, unless it may wait, and from any thread: by arrival that is the first unfinished record
+of a partition; its own time is the age by record time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,6 +23,7 @@ class Unfinished(NamedTuple):
     group: str
     log: Log
     offset: int
+    key: ShareKey
 
 
 class UnfinishedAge(NamedTuple):
@@ -43,7 +44,7 @@ def unfinished(
         found = served.find(key)
         start = None if found is None else found.start
         offset = first_unfinished(state) if start is None else start
-        yield Unfinished(key.group, topic.partitions[key.partition].log, offset)
+        yield Unfinished(key.group, topic.partitions[key.partition].log, offset, key)
 
 
 def first_unfinished(state: SharePartitionState) -> int:
@@ -56,13 +57,13 @@ def first_unfinished(state: SharePartitionState) -> int:
     return start
 
 
-def age_of(found: Unfinished, now_ms: int) -> UnfinishedAge | None:
-    """The age; None when that would take the disk."""
+def age_of(found: Unfinished, now_ms: int, *, may_wait: bool = False) -> UnfinishedAge | None:
+    """The age; None when that would take the disk and it may not wait, or for damage."""
     log = found.log
     if max(found.offset, log.snapshot.log_start_offset) >= log.snapshot.high_watermark:
         return UnfinishedAge(0.0, 0.0)
     try:
-        times = log.search.times_at(found.offset, may_wait=False)
+        times = log.search.times_at(found.offset, may_wait=may_wait)
     except (NotInMemory, StorageError):
         return None
     if times is None:

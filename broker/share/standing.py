@@ -56,7 +56,7 @@ def standing_of(served: ServedPartition) -> QueueStanding | None:
     for batch in list(window.batches):
         for run in batch.runs:
             if run.last >= start:
-                counts[_name(run)] += run.last - max(run.first, start) + 1
+                counts[state_of(run)] += run.last - max(run.first, start) + 1
             if len(held) < MAX_HELD:
                 held += _held(run)
     shown = {name: counts[name] for name in (*NAMES.values(), "lettering")}
@@ -64,7 +64,8 @@ def standing_of(served: ServedPartition) -> QueueStanding | None:
     return QueueStanding(start, window.end, shown, waiting, served.next_look_ms, held)
 
 
-def _name(run: Run) -> str:
+def state_of(run: Run) -> str:
+    """Name of the state of a run: `lettering` while it waits for its dead letters."""
     if run.is_pending and isinstance(run.write, LetterWrite):
         return "lettering"
     return NAMES[run.state]

@@ -1,5 +1,7 @@
 """Share groups in a real process: members over a kill, what the admin API shows and refuses."""
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from protocol.apis import (
 from protocol.records.builder import build_batch
 from tests.support.clients.admin import Admin
 from tests.support.clients.wire import WireClient
+from tests.support.page.timeline_answers import queues
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.handler_world import produce_request
 
@@ -96,6 +99,8 @@ def test_who_holds_what_is_shown(
         (got,) = answer.responses[0].partitions[0].acquired_records
         assert (got.first_offset, got.last_offset, got.delivery_count) == (0, 2, 1)
         (shown,) = admin.get("/api/share-groups")["groups"]
+        assert shown["oldest_record_seconds"] > 86_400 > shown["oldest_arrival_seconds"]
+        shown = {name: shown[name] for name in ("group", "partitions", "sessions", "behind")}
         assert shown == {"group": "g", "partitions": 1, "sessions": 1, "behind": 3}
         (state,) = admin.get("/api/share-groups/g")["partitions"]
         assert (state["topic"], state["start"], state["end"]) == ("t", 0, 2)
@@ -110,3 +115,46 @@ def test_who_holds_what_is_shown(
         assert "1 member, 3 records behind" in text
         (row,) = [line for line in text.splitlines() if "0-2" in line]
         assert row.split()[:4] == ["t-0", "0-2", "1", "a"]
+        (listed,) = admin.get("/api/share-groups/g/records")["records"]
+        assert (listed["first"], listed["last"], listed["member"]) == (0, 2, "a")
+        assert (listed["state"], listed["until"]) == ("acquired", held["until"])
+        assert (listed["record_time"]["ms"], listed["due"]) == (1_700_000_000_000, None)
+        (queue,) = admin.get("/api/timeline/queues")["queues"]
+        assert (queue["group"], queue["topic"], queue["start"], queue["behind"]) == ("g", "t", 0, 3)
+        (made_up,) = queues("g", "t")["queues"]
+        assert queue.keys() == made_up.keys(), "the page is tried with what a broker says"
+        assert queue["records"].keys() == made_up["records"].keys()
+        assert queue["letters"].keys() == made_up["letters"].keys()
+
+
+def test_queues_are_shown_by_a_command_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*arguments: str) -> str:
+        assert main(("queues", *arguments)) == 0
+        return capsys.readouterr().out
+
+    with running(tmp_path / "data") as (process, client):
+        monkeypatch.setenv("HOROLOG_HTTP", process.facts["http"])
+        assert said() == "No share group has read anything.\n"
+        assert main(("queues", "g")) == 1
+        assert "no share group 'g'" in capsys.readouterr().err
+        assert main(("queues", "--topic", "t")) == 2
+        assert "go with --records" in capsys.readouterr().err
+        topic = create_topics.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        client.call(create_topics.CreateTopicsRequest(topics=[topic]), 7)
+        (part,) = beat(client, "a", 0, "t").assignment.topic_partitions
+        fetched(client, part.topic_id, 0)
+        rows = [(1_700_000_000_000, None, b"%d" % number) for number in range(3)]
+        client.call(produce_request(build_batch(rows)), 12)
+        fetched(client, part.topic_id, 1)
+        assert re.search(r"^g +1 +1 +3 +\d+ y", said(), re.MULTILINE)
+        one = said("g")
+        assert "g: 1 session, 3 records behind" in one
+        assert re.search(r"^t-0 +0 +3 +0 +0 +0 +0 +0$", one, re.MULTILINE), "three are acquired"
+        records = said("g", "--records")
+        assert re.search(r"^t-0 +0-2 +acquired +1 +a +20\S+Z +\d+ y", records, re.MULTILINE)
+        assert json.loads(said("g", "--records", "--json"))["next"] is None
+        assert json.loads(said("g", "--json"))["partitions"][0]["letters"] == {
+            "rejected": 0, "limit": 0,
+        }  # fmt: skip

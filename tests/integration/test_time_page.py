@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.clients.node_packages import commands, installed_packages
 from tests.support.page.browser import chromium, missing, until, watched_page
-from tests.support.page.timeline_answers import timeline
+from tests.support.page.timeline_answers import queues, timeline
 from tests.support.page.timeline_world import HOUR, TOPICS, timeline_broker
 from tests.support.worlds.live_topic import LiveBroker
 
@@ -116,6 +116,28 @@ def test_a_topic_may_have_any_name(browser: "Browser", live: LiveBroker) -> None
         ]
         assert page.title() == "Horolog: time"
         assert page.locator("img").count() == 0
+        page.unroute_all()
+
+
+def test_queues_are_shown_with_what_is_due_next_and_the_oldest_first(
+    browser: "Browser", live: LiveBroker
+) -> None:
+    origin, hostile = f"http://{live.http.address}", "<b>workers\u202e"
+    with watched_page(browser, origin, viewport=WIDE) as page:
+        answer = queues(hostile, "orders", "state")
+        page.route("**/api/timeline/queues?*", lambda route: route.fulfill(json=answer))
+        page.goto(f"{origin}/")
+        page.locator("#queues tbody tr").nth(1).wait_for()
+        assert "1 more partitions" in page.locator("#queues caption").inner_text()
+        rows = page.locator("#queues tbody tr").all()
+        cells = [each.locator("th, td").all_inner_texts() for each in rows]
+        assert [each[0] for each in cells] == ["orders-0", "state-0"]
+        due = cells[0][6]
+        assert cells[0] == [
+            "orders-0", "<b>workers\\u{202e}", "7\u202f000", "1\u202f200", "100", "40", due,
+            "\u2013", "2 min", "3 rejected",
+        ]  # fmt: skip
+        assert due.endswith("in 1 min")
         page.unroute_all()
 
 

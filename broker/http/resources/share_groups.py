@@ -5,6 +5,7 @@ and by its arrival.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.http.port.caller import Caller, Needs
@@ -15,6 +16,7 @@ from broker.share.ages import Unfinished, age_of, unfinished
 from broker.share.share_reads import ShareReads
 from broker.share.standing import HeldRange, standing_of
 from broker.share.state.coordinator import ShareCoordinator
+from broker.share.states import LIMIT, REJECTED
 from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
 from protocol.acls import AclOperation, ResourceType
@@ -34,7 +36,7 @@ class ShareGroupServices(NamedTuple):
     clock: Clock
 
 
-def _by_group(services: ShareGroupServices, caller: Caller) -> dict[str, list[Unfinished]]:
+def by_group(services: ShareGroupServices, caller: Caller) -> dict[str, list[Unfinished]]:
     """The share partitions of topics that the caller may know of."""
     found = defaultdict[str, list[Unfinished]](list)
     partitions = services.share_reads.partitions
@@ -46,7 +48,7 @@ def _by_group(services: ShareGroupServices, caller: Caller) -> dict[str, list[Un
 
 
 def _share_groups(services: ShareGroupServices, asked: Asked) -> object:
-    found = _by_group(services, asked.caller)
+    found = by_group(services, asked.caller)
     behind = sorted(name for name in found if name > asked.fields["after"])
     names = asked.caller.seen(ResourceType.GROUP, behind)
     page = names[: asked.fields["limit"]]
@@ -56,7 +58,8 @@ def _share_groups(services: ShareGroupServices, asked: Asked) -> object:
                 "group": name,
                 "partitions": len(found[name]),
                 "sessions": services.share_reads.sessions.count_of(name),
-                "behind": sum(_behind(each) for each in found[name]),
+                "behind": sum(offsets_behind(each) for each in found[name]),
+                **_oldest(services, found[name]),
             }
             for name in page
         ],
@@ -64,31 +67,52 @@ def _share_groups(services: ShareGroupServices, asked: Asked) -> object:
     }
 
 
-def _share_group(services: ShareGroupServices, asked: Asked) -> object:
-    name = asked.path["group"]
-    found = _by_group(services, asked.caller).get(name)
-    if found is None or not asked.caller.sees_group(name):
-        text = f"There is no share group {name!r} that reads: see /api/share-groups"
-        raise ApiError(404, "unknown_group", text)
-    found.sort(key=lambda each: (each.log.topic, each.log.partition))
+def _oldest(services: ShareGroupServices, found: Iterable[Unfinished]) -> dict[str, object]:
+    """The largest ages of partitions, as far as they are known without the disk."""
+    now_ms = services.clock.now_ms()
+    ages = [age for age in (age_of(each, now_ms) for each in found) if age is not None]
     return {
-        "group": name,
-        "sessions": services.share_reads.sessions.count_of(name),
-        "behind": sum(_behind(each) for each in found),
-        "partitions": [_partition(services, each) for each in found[:MAX_PARTITIONS]],
+        "oldest_record_seconds": max(
+            (age.record for age in ages if age.record is not None), default=None
+        ),
+        "oldest_arrival_seconds": max((age.arrival for age in ages), default=None),
     }
 
 
-def _behind(found: Unfinished) -> int:
+def _share_group(services: ShareGroupServices, asked: Asked) -> object:
+    found = partitions_of(services, asked)
+    name = asked.path["group"]
+    return {
+        "group": name,
+        "sessions": services.share_reads.sessions.count_of(name),
+        "behind": sum(offsets_behind(each) for each in found),
+        "partitions": [queue_state(services, each) for each in found[:MAX_PARTITIONS]],
+    }
+
+
+def partitions_of(services: ShareGroupServices, asked: Asked) -> list[Unfinished]:
+    """The share partitions of the group in the path, in order; ApiError 404."""
+    name = asked.path["group"]
+    found = by_group(services, asked.caller).get(name)
+    if found is None or not asked.caller.sees_group(name):
+        text = f"There is no share group {name!r} that reads: see /api/share-groups"
+        raise ApiError(404, "unknown_group", text)
+    return sorted(found, key=lambda each: (each.log.topic, each.log.partition))
+
+
+def offsets_behind(found: Unfinished) -> int:
     """Offsets from the first unfinished one on, finished ones behind it included."""
     return max(found.log.snapshot.high_watermark - found.offset, 0)
 
 
-def _partition(services: ShareGroupServices, found: Unfinished) -> dict[str, object]:
-    age, log = age_of(found, services.clock.now_ms()), found.log
+def queue_state(services: ShareGroupServices, found: Unfinished) -> dict[str, object]:
+    """Progress of a group in one partition. Blocks."""
+    log = found.log
+    age = age_of(found, services.clock.now_ms(), may_wait=True)
     place = found.group, log.topic, log.partition
     served = services.share_reads.partitions.at_place(*place)
     standing = None if served is None else standing_of(served)
+    letters = services.share_reads.letters.written_of(*place)
     return {
         "topic": log.topic,
         "partition": log.partition,
@@ -101,6 +125,7 @@ def _partition(services: ShareGroupServices, found: Unfinished) -> dict[str, obj
         "records": None if standing is None else standing.counts,
         "waiting": None if standing is None else standing.waiting,
         "next_due": None if standing is None else instant_or_none(standing.next_look_ms),
+        "letters": {reason: letters[reason] for reason in (REJECTED, LIMIT)},
         "held": [] if standing is None else [_held(each) for each in standing.held],
     }
 
@@ -131,7 +156,8 @@ ROUTES = (
         "GET",
         "/api/share-groups/{group}",
         "One share group: how far it has come in each partition, how old its oldest unfinished "
-        "record is by both clocks, what waits for its time, which member holds what since when.",
+        "record is by both clocks, what waits for its time, which member holds what since when, "
+        "its dead letters by reason.",
         needs=SEES_GROUP,
         read=_share_group,
     ),

@@ -26,6 +26,9 @@ from storage.env import Clock
 from storage.validation.internal_batch import own_batch
 
 ENABLED = "errors.deadletterqueue.group.enable"
+MOST_COUNTED = 10_000
+"""Share partitions of which letters are counted apart; of more only all together."""
+NONE_YET: Counter[str] = Counter()
 
 
 class NoLetter(Exception):  # noqa: N818 - the state it found
@@ -46,6 +49,7 @@ class DeadLetters:
         """Nothing is looked up before the first letter."""
         self.written: Counter[str] = Counter()
         """Letters by reason."""
+        self._by_origin: dict[tuple[str, str, int], Counter[str]] = {}
         self.failures = 0
         """Attempts that failed; each is made again."""
         self._topics = topics
@@ -54,6 +58,20 @@ class DeadLetters:
         self._clock = clock
         self._probes = probes
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def written_of(self, group: str, topic: str, index: int) -> Counter[str]:
+        """Letters of one share partition by reason, since the start. From any thread."""
+        return self._by_origin.get((group, topic, index), NONE_YET).copy()
+
+    def _count(self, origin: Partition, group: str, reasons: list[str]) -> None:
+        self.written.update(reasons)
+        place = group, origin.topic, origin.index
+        counts = self._by_origin.get(place)
+        if counts is None:
+            counts = Counter()
+            if len(self._by_origin) < MOST_COUNTED:
+                self._by_origin[place] = counts
+        counts.update(reasons)
 
     def send(
         self, origin: Partition, group: str, given_up: list[GivenUp], settings: GroupConfig
@@ -91,7 +109,7 @@ class DeadLetters:
                 if isinstance(outcome, Deferred):
                     await wait_for(outcome)
                 self._probes.appended(target.topic, len(batch), len(found.rows), None)
-                self.written.update(found.reasons)
+                self._count(origin, group, found.reasons)
             offset = found.next_offset
 
     async def _target(self, origin: Partition, name: str) -> Partition:

@@ -70,3 +70,27 @@ def timeline(
         "partitions_in_all": partitions,
         "next": f"{topic}:{last}" if last < partitions - 1 else None,
     }  # fmt: skip
+
+
+def queues(group: str, *topics: str) -> dict[str, Any]:
+    """The answer of /api/timeline/queues, of one share group; each topic's records are older by a
+    minute than those of the next.
+    """
+    ages = [60 * (len(topics) - index) for index in range(len(topics))]
+    return {
+        "now": instant(NOW), "queues_in_all": len(topics) + 1,
+        "queues": [
+            {
+                "group": group, "behind": 1200, "topic": topic, "partition": 0, "start": 7000,
+                "high_watermark": 8200, "oldest_record_seconds": None,
+                "oldest_arrival_seconds": age, "in_memory": True, "end": 7100,
+                "records": {
+                    "available": 0, "acquired": 100, "acknowledged": 1, "archived": 0,
+                    "lettering": 0,
+                },
+                "waiting": 40, "next_due": instant(NOW + MINUTE),
+                "letters": {"rejected": 3, "limit": 0},
+            }
+            for topic, age in zip(topics, ages, strict=True)
+        ],
+    }  # fmt: skip

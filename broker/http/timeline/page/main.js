@@ -7,6 +7,7 @@ import { showComing } from "/page/coming.js";
 import { Detail } from "/page/detail.js";
 import { el, fill } from "/page/dom.js";
 import { paintScale, palette } from "/page/paint.js";
+import { showQueues } from "/page/queues.js";
 import { Rows } from "/page/rows.js";
 import { before, Search } from "/page/search.js";
 import { showTable } from "/page/table.js";
@@ -30,7 +31,7 @@ const detail = new Detail(api, {
 });
 
 const page = {
-  now: null, hold: null, inAll: 0, next: null, cursors: [null], dirty: null,
+  now: null, hold: null, inAll: 0, next: null, cursors: [null], dirty: null, queues: null,
   axis: null, own: null, colours: palette(), paused: false, round: 0, timer: null, busy: false, width: 0,
   turn: 0, // counts what people chose: an answer to what was asked before that is not shown
 };
@@ -98,6 +99,7 @@ async function askAll() {
   rows.replace(answer.partitions, answer.columns);
   await askInSight();
   page.dirty = await ask("/api/dirty", { topic: node("topic").value, limit: 50 });
+  page.queues = await ask("/api/timeline/queues", { topic: node("topic").value, limit: 50 });
   await askTopics();
   await detail.refresh();
   show();
@@ -178,6 +180,7 @@ function show() {
   showComing(node("coming"), node("totals"), rows.all, page.now, page.inAll);
   showReaders(node("readers"), rows.all);
   if (page.dirty !== null) showDirty(node("dirty"), page.dirty);
+  if (page.queues !== null) showQueues(node("queues"), page.queues);
   if (node("as-table").open) showTable(node("table"), rows.all, page.now);
   showPages();
 }

@@ -11,11 +11,6 @@ from config.quantities import NOTHING
 
 GROUPS = ("group", "type", "state", ">members", ">partitions", ">records behind")
 RESETS = ("partition", ">offset", ">new offset", ">records", "first record there")
-QUEUE = (
-    "partition", ">start", ">end", ">behind", ">waiting", "next due", "oldest by time",
-    "by arrival",
-)  # fmt: skip
-HELD = ("partition", ">offsets", ">delivery", "member", "since", "until")
 PARTITIONS = (
     "partition", ">offset", ">end", ">records behind", "by record time", "by arrival",
     "next record",
@@ -119,39 +114,10 @@ def _one(answer: Mapping[str, Any], queue: Mapping[str, Any] | None, *, as_json:
     if queue is None:
         page.table(PARTITIONS, [_partition(each) for each in answer["partitions"]])
         return 0
-    page.table(QUEUE, [_queue_row(each) for each in queue["partitions"]])
-    held = [_held_row(each, held) for each in queue["partitions"] for held in each["held"]]
-    if held:
-        page.table(HELD, held)
+    from broker.cli.groups.queue_tables import show_queue
+
+    show_queue(page, queue)
     return 0
-
-
-def _queue_row(state: Mapping[str, Any]) -> Sequence[str]:
-    from config.quantities import number, span
-
-    end, waiting, due = state["end"], state["waiting"], state["next_due"]
-    ages = state["oldest_record_seconds"], state["oldest_arrival_seconds"]
-    return (
-        f"{state['topic']}-{state['partition']}",
-        str(state["start"]),
-        NOTHING if end is None or end < state["start"] else str(end),
-        number(max(state["high_watermark"] - state["start"], 0)),
-        NOTHING if waiting is None else number(waiting),
-        NOTHING if due is None else exactly(due),
-        *(NOTHING if age is None else span(round(age * 1000)) for age in ages),
-    )
-
-
-def _held_row(state: Mapping[str, Any], held: Mapping[str, Any]) -> Sequence[str]:
-    first, last = held["first"], held["last"]
-    return (
-        f"{state['topic']}-{state['partition']}",
-        str(first) if first == last else f"{first}-{last}",
-        str(held["deliveries"]),
-        held["member"] or "waits for its next delivery",
-        exactly(held["since"]),
-        exactly(held["until"]),
-    )
 
 
 def _reset(answer: Mapping[str, Any], *, as_json: bool) -> int:

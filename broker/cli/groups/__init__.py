@@ -1,0 +1,1 @@
+"""Commands on groups: consumer groups, share groups, streams groups."""
