@@ -100,7 +100,7 @@ class SharePartition:
         for lock in change.left:
             if not lock.held:
                 self._timer.stop(lock)
-        return change.write if change.write.batches else None
+        return self._begun(change.write) if change.write.batches else None
 
     def release(self, member: str) -> StateWrite | None:
         """Takes back all that a member holds, as its session ends."""
@@ -120,7 +120,7 @@ class SharePartition:
         self._post(letters)
         self._note(write, changed)
         if write.batches:
-            return write
+            return self._begun(write)
         self.written(write)
         return None
 
@@ -156,6 +156,8 @@ class SharePartition:
     def written(self, write: StateWrite) -> None:
         """A change is durable."""
         write.done = True
+        if self.delayed is not None:
+            self.delayed.write_ends(write)
         for lock, count in write.held:
             lock.held -= count
             if not lock.held and not lock.ended:
@@ -183,6 +185,8 @@ class SharePartition:
             return
         if write.done or not write.batches:
             return
+        if self.delayed is not None:
+            self.delayed.write_ends(write)
         backoff, letters = Backoff(self.rules), self._letters()
 
         def undone(run: Run) -> Run:
@@ -276,6 +280,11 @@ class SharePartition:
             lock.first, lock.last = got[0].first, got[-1].last
             lock.held = sum(each.last - each.first + 1 for each in got)
             self._timer.start(lock)
+
+    def _begun(self, write: StateWrite) -> StateWrite:
+        if self.delayed is not None:
+            self.delayed.write_begins(write)
+        return write
 
     def _begin_waits(self, backoff: Backoff) -> None:
         self._waits.update(backoff.begin(self._timer))

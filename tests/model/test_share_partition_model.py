@@ -22,6 +22,12 @@ def test_the_partition_does_as_the_dictionary() -> None:
         play(seed)
 
 
+@pytest.mark.parametrize("seed", [2102765, 2107364])
+def test_writes_that_fail_do_not_fill_the_window(seed: int) -> None:
+    """Records came into the place of others that a write was about to finish; then it failed."""
+    play(seed)
+
+
 def merged_over_holes(runs: list[Run]) -> list[Run]:
     out = [runs[0]]
     for run in runs[1:]:

@@ -11,7 +11,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from broker.share.states import ARCHIVED, AVAILABLE, Run, ShareRules
+from broker.share.states import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    AVAILABLE,
+    Run,
+    ShareRules,
+    StateWrite,
+)
 from broker.share.waits.wheel import Due, DueWheel
 from broker.share.window import InFlightBatch, InFlightWindow
 
@@ -46,17 +53,33 @@ class DelayedRecords:
         self._due: list[Due] = []
         """A heap of what may be free in the window."""
         self._now_ms = now_ms
+        self._ending: dict[StateWrite, int] = {}
+        self._ending_count = 0
         window.freed = []
 
     def room(self, rules: ShareRules) -> int:
         """Number of offsets that may come into the window: what waits is not in flight, and neither
-        is what is finished behind it.
+        is what is finished behind it, durably: writes that fail give back what others were taken in
+        for.
         """
         window = self._window
-        unfinished = window.known - window.finished
+        unfinished = window.known - window.finished + self._ending_count
         if len(window.batches) >= MOST_BATCHES and unfinished:
             return 0
         return rules.max_record_locks - unfinished
+
+    def write_begins(self, write: StateWrite) -> None:
+        """Counts what a write ends as unfinished, until `write_ends`."""
+        count = sum(
+            each.last - each.first + 1 for each in write.batches if each.state >= ACKNOWLEDGED
+        )
+        if count:
+            self._ending[write] = count
+            self._ending_count += count
+
+    def write_ends(self, write: StateWrite) -> None:
+        """Goes by the window again: the write is durable, or was undone."""
+        self._ending_count -= self._ending.pop(write, 0)
 
     def next_intake(self, rules: ShareRules) -> int | None:
         """The offset to take in from; None when no more may be taken in now."""
