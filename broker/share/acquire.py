@@ -62,13 +62,16 @@ class Acquisition:
         """True when nothing more may come along."""
 
     def run_parts(self, parts: Sequence[Range], ask: Ask, rules: ShareRules) -> None:
-        """Takes what is free in some parts of the window, and nothing new."""
+        """Takes what is free in some parts of the window, and nothing new; parts below its start
+        are gone.
+        """
         end = self._window.end
         for first, last in parts:
             if self._taken >= ask.max_records or self._is_alone:
                 return
-            begin, most = max(first, self._window.start), ask.max_records
-            self.run(begin, min(last, end), most, rules.delivery_count_limit)
+            begin, last_here = max(first, self._window.start), min(last, end)
+            if begin <= last_here:
+                self.run(begin, last_here, ask.max_records, rules.delivery_count_limit)
 
     def run(self, first: int, last: int, most: int, limit: int) -> None:
         """Takes at most `most` offsets of a range, as far as they are free or new."""

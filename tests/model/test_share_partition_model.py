@@ -28,6 +28,11 @@ def test_writes_that_fail_do_not_fill_the_window(seed: int) -> None:
     play(seed)
 
 
+def test_a_part_that_the_start_has_passed_gives_nothing() -> None:
+    """A member got a range that ends before it begins."""
+    play(2125901)
+
+
 def merged_over_holes(runs: list[Run]) -> list[Run]:
     out = [runs[0]]
     for run in runs[1:]:

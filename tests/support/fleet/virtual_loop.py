@@ -44,7 +44,7 @@ class _Timer(asyncio.TimerHandle):
     __slots__ = ()
 
     def __lt__(self, other: Any) -> bool:
-        return bool(self._when < other._when)
+        return bool(self._when < other._when)  # type: ignore[attr-defined]
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -62,7 +62,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._now
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self,
         when: float,
         callback: Callable[..., object],
@@ -74,7 +74,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         heappush(self._scheduled, timer)
         return timer
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self,
         delay: float,
         callback: Callable[..., object],
@@ -83,7 +83,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.TimerHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context or copy_context())
