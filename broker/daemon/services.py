@@ -11,6 +11,7 @@ from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from broker.daemon.redriving import made_redrive
 from broker.daemon.routes import routes, served
 from broker.daemon.telemetry import made_telemetry, serves
 from broker.daemon.transactions import TransactionParts, made_transactions
@@ -347,6 +348,7 @@ class Services:
         )  # fmt: skip
         self.share_reads = ShareReads(services)
         self.server.on_lost.append(self.share_reads.connection_lost)
+        self.redrive = made_redrive(self)
         self.client_telemetry = made_telemetry(self.env, self.config, self.lanes, self.server)
 
     def _make_tasks(self, held_clock: HeldClock | None) -> None:

@@ -86,6 +86,18 @@ PAGES: Mapping[str, Page] = {
         "A topic for dead letters of share groups was missing and was made "
         "(errors.deadletterqueue.auto.create.topics.enable).",
     ),
+    "letters_redriven": Page(
+        "Dead letters of a share group were sent back to the topics of their origin, as the user "
+        "in principal asked for. passed_over are records of the letters' topic that were not: "
+        "letters of other groups, records that are no letters, letters whose topic is gone, and "
+        "letters without a copy whose record is gone.",
+    ),
+    "redrive_stopped": Page(
+        "A redrive of dead letters did not get over the letter at this offset. What was sent back "
+        "before is remembered; the next redrive goes on there, and repeats nothing.",
+        "error says why: a right that is missing, a time that the topic of origin refuses "
+        "(message.timestamp.before.max.ms), a record that is too large for it. Then ask again.",
+    ),
     "share_member_silent": Page(
         "A member of a share group sent no heartbeat for group.share.session.timeout.ms and was "
         "removed; its part falls to the others.",

@@ -5,8 +5,10 @@ on /metrics/kafka.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from broker.groups.redrive.redrive import Redrive
 from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
 from broker.share.ages import age_of, unfinished
+from broker.share.letters.returned import PASSED_OVER
 from broker.share.share_counts import LATE_SECONDS
 from broker.share.share_reads import ShareReads
 from broker.share.state.coordinator import ShareCoordinator
@@ -27,6 +29,7 @@ class ShareView(NamedTuple):
     share_states: ShareCoordinator
     topics: TopicCatalog
     clock: Clock
+    redrive: Redrive
 
 
 def _acknowledged(view: ShareView) -> Iterable[Sample]:
@@ -148,6 +151,26 @@ SHARE_METRICS: tuple[Metric[ShareView], ...] = (
         "Attempts to write dead letters that failed; their records stay until one succeeds.",
         (),
         one(lambda view: view.share_reads.letters.failures),
+    ),
+    counter(
+        "horolog_share_letters_redriven",
+        "Dead letters that a redrive has sent back to the topics of their origin.",
+        (),
+        one(lambda view: view.redrive.sent),
+    ),
+    counter(
+        "horolog_share_letters_passed_over",
+        "Records in topics of dead letters that a redrive has not sent back, by reason.",
+        ("reason",),
+        lambda view: [
+            ((reason,), float(view.redrive.passed_over[reason])) for reason in PASSED_OVER
+        ],
+    ),
+    counter(
+        "horolog_share_redrive_stops",
+        "Redrives that ended with an error; the next one goes on there.",
+        (),
+        one(lambda view: view.redrive.stops),
     ),
 )
 

@@ -12,6 +12,9 @@ from broker.http.routes import ROUTES
 from broker.security.acl import Acl
 from broker.security.credentials import CredentialKey, Mechanism
 from protocol.acls import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
+from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
+from protocol.records.builder import build_batch
 from tests.integration.test_admin_api import World, called
 from tests.integration.test_admin_trail import Lines, all_told, told
 from tests.support.clients.admin import Answered
@@ -228,6 +231,40 @@ async def test_setting_a_group_back_needs_what_a_commit_needs(world: Guarded) ->
     assert (refused.code, "READ topic 'shown'" in refused.message) == ("forbidden", True)
     await world.allow("alice", T, "shown", O.READ)
     assert (await reset()).content["executed"]
+
+
+async def test_a_redrive_needs_the_letters_the_group_and_the_topics_of_origin(
+    world: Guarded,
+) -> None:
+    """As somebody who reads the letters by hand and writes them where they are from."""
+    alice, path = basic("alice"), "/api/share-groups/shared/redrive?letters=dlq.shown"
+    rights = ((G, "shared", O.READ), (T, "dlq.shown", O.READ), (T, "shown", O.WRITE))
+    for kind, name, operation in (
+        *rights, (T, "dlq.shown", O.WRITE), (T, "dlq.shown", O.CREATE), (T, "shown", O.READ),
+    ):  # fmt: skip
+        await world.allow("ANONYMOUS", kind, name, operation)
+    await world.make_topic("dlq.shown", errors_deadletterqueue_group_enable="true")
+    joins = ShareGroupHeartbeatRequest(
+        group_id="shared", member_id="a", member_epoch=0, subscribed_topic_names=["shown"]
+    )
+    assert (await world.client.call(joins, 1)).error_code == 0
+    own = {"topic": "shown", "partition": 0, "offset": 0, "group": "shared"}
+    headers = [(f"__dlq.errors.{name}", str(value).encode()) for name, value in own.items()]
+    headers.append(("horolog.dlq.record.time", b"%d" % START))
+    data = PartitionProduceData(index=0, records=build_batch([(START, None, b"v", headers)]))
+    topics = [TopicProduceData(name="dlq.shown", partition_data=[data])]
+    request = ProduceRequest(acks=1, timeout_ms=9000, topic_data=topics)
+    answer = await world.client.call(request, 9)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    await world.allow("alice", G, "shared", O.DESCRIBE)
+    await world.allow("alice", T, "dlq.shown", O.DESCRIBE)
+    for kind, name, operation in rights:
+        refused = await world.asked(alice, path, "POST")
+        assert (refused.status, refused.code) == (403, "forbidden")
+        assert f"may not {operation.name}" in refused.message
+        assert name in refused.message
+        await world.allow("alice", kind, name, operation)
+    assert (await world.asked(alice, path, "POST")).content["sent"] == 1
 
 
 async def test_who_changed_it_is_told_by_name(world: Guarded, told: Callable[[], Lines]) -> None:

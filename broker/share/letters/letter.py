@@ -1,12 +1,12 @@
 """Dead letters as records: where a record came from, and why it was given up, in headers.
 
-Names that begin with `__dlq.errors.` are KIP-1191's, the others ours; numbers and times (ms) are
-decimal digits. Reading blocks: it runs on a lane.
+Numbers and times (ms) are decimal digits. Reading blocks: it runs on a lane.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from broker.share.letters import header_names
 from broker.share.states import REJECTED, GivenUp
 from protocol.records.batch import iter_headers
 from protocol.records.record import Header, Record, iter_records
@@ -95,7 +95,7 @@ def _row(
     headers = [*(record.headers if terms.copies else ()), *_headers(record, why, log, terms)]
     arrival = next((each.last_ms for each in spans if record.offset < each.end_offset), None)
     if arrival is not None:
-        headers.append(("horolog.dlq.arrival.time", b"%d" % arrival))
+        headers.append((header_names.ARRIVAL_TIME, b"%d" % arrival))
     if terms.copies:
         return terms.now_ms, record.key, record.value, headers
     return terms.now_ms, None, None, headers
@@ -106,15 +106,15 @@ def _headers(record: Record, why: GivenUp, log: Log, terms: LetterTerms) -> list
     if why.reason == REJECTED:
         text = "A member rejected the record."
     headers: list[Header] = [
-        ("__dlq.errors.topic", log.topic.encode()),
-        ("__dlq.errors.partition", b"%d" % log.partition),
-        ("__dlq.errors.offset", b"%d" % record.offset),
-        ("__dlq.errors.group", terms.group.encode()),
-        ("__dlq.errors.delivery.count", b"%d" % why.deliveries),
-        ("__dlq.errors.message", text.encode()),
-        ("horolog.dlq.reason", why.reason.encode()),
-        ("horolog.dlq.record.time", b"%d" % record.timestamp),
+        (header_names.TOPIC, log.topic.encode()),
+        (header_names.PARTITION, b"%d" % log.partition),
+        (header_names.OFFSET, b"%d" % record.offset),
+        (header_names.GROUP, terms.group.encode()),
+        (header_names.DELIVERY_COUNT, b"%d" % why.deliveries),
+        (header_names.MESSAGE, text.encode()),
+        (header_names.REASON, why.reason.encode()),
+        (header_names.RECORD_TIME, b"%d" % record.timestamp),
     ]
     if why.member:
-        headers.append(("horolog.dlq.member", why.member.encode()))
+        headers.append((header_names.MEMBER, why.member.encode()))
     return headers

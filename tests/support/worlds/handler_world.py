@@ -15,6 +15,8 @@ from broker.daemon.telemetry import made_telemetry
 from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
+from broker.groups.redrive.redrive import Redrive
+from broker.groups.redrive.redrive_call import RedriveParts
 from broker.groups.share.local_persister import LocalPersister
 from broker.guards.admission import Intake
 from broker.guards.clock_guard import ClockWatch
@@ -282,6 +284,7 @@ class World:
             state, broker.clock_watch, broker.producer_ids, LocalParticipants(broker.markers)
         )
         broker.admission = LocalAdmission(broker.transactions)
+        broker.redrive = Redrive(bound(RedriveParts, broker))
 
     def _load(self) -> None:
         broker = self.broker

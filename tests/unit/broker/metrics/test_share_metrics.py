@@ -14,7 +14,9 @@ from tests.support.worlds.share_read_world import (
 
 def view_of(world: ShareReadWorld) -> ShareView:
     broker = world.broker
-    return ShareView(broker.share_reads, broker.share_states, broker.topics, world.clock)
+    return ShareView(
+        broker.share_reads, broker.share_states, broker.topics, world.clock, broker.redrive
+    )
 
 
 def read(world: ShareReadWorld) -> dict[str, float]:

@@ -1,0 +1,182 @@
+"""/api/share-groups/{group}/redrive: dead letters that are not sent back yet, and sending them.
+
+Letters go back to the topics, the partitions and with the times of their records, as many as a call
+may; what has gone is remembered, so the next call goes on behind it.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.groups.coordinator import GroupCoordinator
+from broker.groups.group_type import GroupType
+from broker.groups.redrive.progress import PREFIX
+from broker.groups.redrive.redrive import Redrive
+from broker.groups.redrive.redrive_call import RedriveAsked, RedriveOutcome
+from broker.http.port.caller import Caller, Needs, Role
+from broker.http.port.messages import ApiError
+from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
+from broker.http.port.route import HttpRoute
+from broker.http.resources.groups import SEES_GROUP, find_group
+from broker.http.resources.topics import find_topic
+from broker.partitions.partition_services import Nobody
+from broker.share.letters.dead_letters import ENABLED
+from broker.topics.metadata_image import TopicImage
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_LETTERS, DEFAULT_LETTERS = 100_000, 10_000
+MAX_BYTES, DEFAULT_BYTES = 256 * 1024 * 1024, 64 * 1024 * 1024
+MAX_SECONDS, DEFAULT_SECONDS = 30, 10
+CLIENT_ID = "horolog-redrive"
+
+
+class RedriveServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    groups: GroupCoordinator
+    topics: TopicCatalog
+    config: ConfigStore
+    redrive: Redrive
+
+
+def _preview(services: RedriveServices, asked: Asked) -> object:
+    name, letters = asked.path["group"], _letters(services, asked)
+    return {**_standing(services, name, letters), "executed": False}
+
+
+async def _send_back(services: RedriveServices, asked: Asked) -> object:
+    name, letters = asked.path["group"], _letters(services, asked)
+    call = RedriveAsked(
+        name,
+        letters,
+        Nobody(CLIENT_ID, principal=asked.caller.principal),
+        lambda topic: asked.caller.may(AclOperation.WRITE, ResourceType.TOPIC, topic),
+        asked.fields["limit"],
+        asked.fields["bytes"],
+        asked.fields["seconds"],
+    )
+    try:
+        outcome = await services.redrive.send_back(call)
+    except KafkaError as error:
+        if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
+            raise ApiError(409, "redrive_under_way", f"{error.message}: ask again later") from error
+        raise
+    _check_rights(outcome)
+    return {**_standing(services, name, letters), "executed": True, **_result(outcome)}
+
+
+def _check_rights(outcome: RedriveOutcome) -> None:
+    """A call that may do nothing of what it asked for is a refused one."""
+    stopped = outcome.stopped
+    if stopped is None or outcome.letters:
+        return
+    if stopped.error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        raise ApiError(403, "forbidden", f"{stopped.error.message}: see kafka-acls")
+
+
+def _letters(services: RedriveServices, asked: Asked) -> TopicImage:
+    """The topic of letters that is meant; ApiError."""
+    group = find_group(services.groups, asked.path["group"], asked.caller)
+    if group.group_type is not GroupType.SHARE:
+        text = f"Group {group.group_id!r} is no share group: others give up no records"
+        raise ApiError(409, "no_share_group", text)
+    settings = services.config.group_config(group.group_id)
+    name = asked.fields["letters"] or settings.errors_deadletterqueue_topic_name
+    if not name:
+        text = f"Group {group.group_id!r} has no errors.deadletterqueue.topic.name: name letters="
+        raise ApiError(409, "no_letters", text)
+    found = find_topic(services.topics, name, asked.caller)
+    _check_may_read(asked.caller, name)
+    prefix = services.config.broker_config.errors_deadletterqueue_topic_name_prefix
+    allows = found.partitions[0].log.config.errors_deadletterqueue_group_enable
+    if not (allows and name.startswith(prefix)):
+        text = f"Topic {name!r} is none of letters: {prefix} before its name, and {ENABLED}=true"
+        raise ApiError(409, "no_letters", text)
+    return found
+
+
+def _check_may_read(caller: Caller, topic: str) -> None:
+    if not caller.may(AclOperation.READ, ResourceType.TOPIC, topic):
+        text = f"{caller.principal} may not READ topic {topic!r}: see kafka-acls"
+        raise ApiError(403, "forbidden", text)
+
+
+def _standing(services: RedriveServices, group: str, letters: TopicImage) -> "Mapping[str, object]":
+    progress = services.redrive.progress(group, letters.name)
+    progress.check()
+    positions = progress.positions()
+    partitions = []
+    for index, each in enumerate(letters.partitions):
+        snapshot, at = each.log.snapshot, positions.get(index)
+        start = max(0 if at is None else at.offset, snapshot.log_start_offset)
+        partitions.append({
+            "partition": index,
+            "offset": start,
+            "end": snapshot.high_watermark,
+            "left": max(snapshot.high_watermark - start, 0),
+            "is_led_here": each.leader_elsewhere is None,
+            "is_under_way": at is not None and at.intent is not None,
+        })  # fmt: skip
+    return {
+        "group": group,
+        "letters": letters.name,
+        "remembered_in": PREFIX + group,
+        "left": sum(max(each["end"] - each["offset"], 0) for each in partitions),
+        "partitions": partitions,
+    }
+
+
+def _result(outcome: RedriveOutcome) -> "Mapping[str, object]":
+    stopped = outcome.stopped
+    return {
+        "sent": outcome.letters,
+        "sent_bytes": outcome.size_bytes,
+        "passed_over": dict(outcome.passed_over),
+        "stopped": None
+        if stopped is None
+        else {
+            "partition": stopped.partition,
+            "offset": stopped.offset,
+            "error": stopped.error.code.name,
+            "message": stopped.error.message,
+        },
+    }
+
+
+_LETTERS = Parameter(
+    "letters",
+    ParameterKind(lambda text, _: text),
+    "Topic of the letters, if it is not errors.deadletterqueue.topic.name of the group",
+)
+
+ROUTES = (
+    HttpRoute(
+        RedriveServices,
+        "GET",
+        "/api/share-groups/{group}/redrive",
+        "Records in the topic of a share group's dead letters that no redrive has looked at; "
+        "nothing changes.",
+        needs=SEES_GROUP,
+        read=_preview,
+        parameters=(_LETTERS,),
+    ),
+    HttpRoute(
+        RedriveServices,
+        "POST",
+        "/api/share-groups/{group}/redrive",
+        "Send dead letters of a share group back to where their records were, as many as the "
+        "bounds allow for. Needs READ of the letters, and WRITE of the topics, too.",
+        needs=Needs(AclOperation.READ, ResourceType.GROUP, "group", Role.OPERATE),
+        act=_send_back,
+        parameters=(
+            _LETTERS,
+            Parameter("limit", count(1, MAX_LETTERS), "Letters in this call", DEFAULT_LETTERS),
+            Parameter("bytes", count(1, MAX_BYTES), "Bytes in this call", DEFAULT_BYTES),
+            Parameter("seconds", count(1, MAX_SECONDS), "Time for this call", DEFAULT_SECONDS),
+        ),
+    ),
+)
