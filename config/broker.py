@@ -1177,6 +1177,21 @@ class BrokerConfig:
         doc="Time after which a record that is not committed is answered with REQUEST_TIMED_OUT. "
         "It may still be committed.",
     )
+    horolog_fleet_listener: str = broker_key(
+        "horolog.fleet.listener",
+        Text(),
+        "",
+        doc="In a fleet: the listener by which nodes ask each other; empty: the first one. All "
+        "nodes need it, by one name.",
+    )
+    horolog_fleet_client_config: str = broker_key(
+        "horolog.fleet.client.config",
+        Text(),
+        "",
+        doc="File with the settings by which a node of a fleet asks others: security.protocol, "
+        "sasl.*, ssl.*. Its user needs ClusterAction. Without it nodes ask in the clear, or not at "
+        "all.",
+    )
     remote_log_manager_task_interval_ms: int = broker_key(
         "remote.log.manager.task.interval.ms",
         millis(1),

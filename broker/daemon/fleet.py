@@ -12,6 +12,7 @@ from broker.daemon.fleet_parts import (
     FleetParts,
     LoopClock,
     commit_store,
+    made_peers,
     store_part,
     times_of,
 )
@@ -43,8 +44,9 @@ from broker.fleet.trimming import Trimming
 from broker.groups.coordinator import GroupCoordinator
 from broker.partitions.partition import Partition
 from broker.runtime.documents import DocumentAuthority
-from broker.runtime.endpoint import Endpoint
+from broker.runtime.endpoint import Endpoint, Nodes
 from broker.runtime.event_log import event
+from broker.share.state.coordinator import ShareCoordinator
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.markers import Markers
 from config.errors import ConfigError
@@ -58,6 +60,9 @@ RESIGN_SECONDS = 2.0
 JOIN_PAUSE_SECONDS = 1.0
 OBJECTS = "fleet-objects"
 OBJECT_THREADS = 4
+PEERS = "fleet-peers"
+PEER_THREADS = 2
+"""Of log-ins at other nodes."""
 SERVED = frozenset((
     "add_offsets_to_txn", "add_partitions_to_txn", "alter_client_quotas", "alter_configs",
     "alter_partition_reassignments", "alter_user_scram_credentials", "api_versions",
@@ -77,6 +82,13 @@ SERVED = frozenset((
     "sync_group", "txn_offset_commit", "update_features", "write_txn_markers",
 ))  # fmt: skip
 """Handlers of a broker in a fleet."""
+OF_SHARE_GROUPS = frozenset((
+    "alter_share_group_offsets", "delete_share_group_offsets", "delete_share_group_state",
+    "describe_share_group_offsets", "initialize_share_group_state", "read_share_group_state",
+    "read_share_group_state_summary", "share_acknowledge", "share_fetch", "share_group_describe",
+    "share_group_heartbeat", "write_share_group_state",
+))  # fmt: skip
+"""Those for which nodes ask each other."""
 FEATURE_LIMITS = (("transaction.version", 1),)
 """Highest levels in a fleet: no partition joins a transaction by itself."""
 
@@ -123,12 +135,14 @@ class Fleet:
             self._catalog,
             parts.topics,
             self._served,
-            parts.on_nodes,
+            self._nodes_are,
             parts.on_deleted,
             monotonic=parts.monotonic,
         )
         ledger, times = PostgresLedger(self._url, settings.node_id), times_of(settings)
         self.transactions = FleetTransactions(ledger, parts.topics, self, (clock, times))
+        self.peers = made_peers(parts)
+        """Other nodes; None where nodes have no way to each other: no share groups are served."""
         self._facts: FleetFacts | None = None
         self._node: FleetNode | None = None
         self._task: asyncio.Task[None] | None = None
@@ -216,6 +230,8 @@ class Fleet:
                 with contextlib.suppress(CatalogError, TimeoutError):
                     async with asyncio.timeout(RESIGN_SECONDS):
                         await self._catalog.resign(me)
+        if self.peers is not None:
+            self.peers.close()
         await self._catalog.close()
 
     @property
@@ -223,6 +239,11 @@ class Fleet:
         """Id of the fleet that it has joined."""
         assert self._facts is not None
         return self._facts.fleet_id
+
+    def _nodes_are(self, living: Nodes, gone: Nodes) -> None:
+        if self.peers is not None:
+            self.peers.nodes_are(living)
+        self._parts.on_nodes(living, gone)
 
     def _rows(self) -> Trimming | None:
         life = None if self._node is None else self._node.life
@@ -249,6 +270,16 @@ class Fleet:
         self.transactions.participants.topic = transactions.topic
         self.transactions.marks(markers, groups)
 
+    def remembers(self, shares: ShareCoordinator) -> None:
+        """Has what share groups remember in the partitions that are led here, from the start on."""
+        shares.shared(self._parts.monotonic, self._settings.node_id)
+        led = LedCoordinator(shares, self._image, lambda: None)
+        self._coordinators[shares.topic.name] = led
+
+    def on_lost(self, hears: Callable[[Partition], None]) -> None:
+        """`hears` of each partition that is led here no more."""
+        self._served.on_lost = hears
+
     def shares(self, name: str, service: SharedDocument) -> None:
         """A service has what the fleet has, from the start on."""
         self._image.followers[name] = service.follow
@@ -260,7 +291,7 @@ class Fleet:
 
     def serves(self, api: str) -> bool:
         """False for an API that no node of a fleet serves, by its handler's module."""
-        return api in SERVED
+        return api in SERVED or (self.peers is not None and api in OF_SHARE_GROUPS)
 
     @property
     def feature_limits(self) -> tuple[tuple[str, int], ...]:

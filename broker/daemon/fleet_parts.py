@@ -5,10 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from broker.access.errors import AccessError
+from broker.access.files import read_settings
+from broker.access.settings import IN_THE_CLEAR, client_security
 from broker.access.store.objects import open_store
 from broker.access.store.refusals import TierRefused
 from broker.fleet.image import Others
 from broker.fleet.local_logs import StorePart
+from broker.fleet.peers.peers import PeerAccess, Peers
 from broker.fleet.segment_parts import SegmentParts
 from broker.fleet.times import FleetTimes
 from broker.partitions.commit import CommitPort
@@ -17,6 +21,8 @@ from broker.tier.tier import Tier
 from broker.topics.topic_catalog import TopicCatalog
 from config.broker import BrokerConfig
 from config.errors import ConfigError
+from config.fleet.rules import CLIENT_CONFIG
+from config.security.protocols import PLAINTEXT
 from config.store import ConfigStore
 from storage.directory.log_manager import LogManager
 from storage.env import Env, Rng
@@ -38,6 +44,7 @@ class FleetParts(NamedTuple):
     on_deleted: Callable[[Sequence[str], frozenset[UUID]], None]
     env: Env
     tier: Tier | None
+    peers: DiskLane
 
 
 class LoopClock(NamedTuple):
@@ -79,3 +86,22 @@ def times_of(settings: BrokerConfig) -> FleetTimes:
         inline_bytes=settings.horolog_fleet_inline_bytes,
         checkpoint=settings.horolog_fleet_checkpoint_ms / 1000,
     )
+
+
+def peer_listener(settings: BrokerConfig) -> str:
+    """The listener by which nodes ask each other: the first one, unless it is named."""
+    return settings.horolog_fleet_listener or settings.client_listeners[0].name
+
+
+def made_peers(parts: FleetParts) -> Peers | None:
+    """The way to the other nodes; None where they could not let this one in. ConfigError."""
+    settings, security = parts.config.broker_config, IN_THE_CLEAR
+    listener, path = peer_listener(settings), settings.horolog_fleet_client_config
+    if path:
+        try:
+            security = client_security(read_settings(path))
+        except AccessError as error:
+            raise ConfigError(CLIENT_CONFIG, f"{CLIENT_CONFIG}: {error}") from error
+    elif settings.protocol_of(listener) not in {None, PLAINTEXT}:
+        return None
+    return Peers(PeerAccess(listener, security, parts.peers.run, parts.monotonic))

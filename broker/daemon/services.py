@@ -13,12 +13,12 @@ from uuid import UUID
 
 from broker.daemon.redriving import made_redrive
 from broker.daemon.routes import routes, served
+from broker.daemon.share import made_share_reads, made_share_standing
 from broker.daemon.telemetry import made_telemetry, serves
 from broker.daemon.transactions import TransactionParts, made_transactions
 from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
-from broker.groups.share.local_persister import LocalPersister
 from broker.guards.admission import Intake
 from broker.guards.clock_guard import ClockWatch
 from broker.guards.crash_guard import CrashGuard
@@ -75,8 +75,7 @@ from broker.server.doors import Lobby
 from broker.server.endpoints import AdvertisedEndpoints
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
-from broker.share.share_reads import ShareReads, ShareServices
-from broker.share.state.coordinator import ShareCoordinator
+from broker.share.share_reads import ShareServices
 from broker.share.state.pruning import ShareStatePruning
 from broker.state.services import StateServices
 from broker.tasks.cleaner import Cleaner
@@ -233,7 +232,7 @@ class Services:
         )
 
     def _made_fleet(self) -> "Fleet":
-        from broker.daemon.fleet import OBJECT_THREADS, OBJECTS, Fleet
+        from broker.daemon.fleet import OBJECT_THREADS, OBJECTS, PEER_THREADS, PEERS, Fleet
         from broker.daemon.fleet_parts import FleetParts
 
         return Fleet(
@@ -241,7 +240,7 @@ class Services:
                 self.config, self.topics, self.logs, self.lane,
                 self.lanes.wide_lane(OBJECTS, OBJECT_THREADS), self.commit, self.rng,
                 self._machine.monotonic, self._nodes_changed, self._topics_deleted, self.env,
-                self.tier,
+                self.tier, self.lanes.wide_lane(PEERS, PEER_THREADS),
             ),
             self.loop,
         )  # fmt: skip
@@ -308,9 +307,9 @@ class Services:
         state = StateServices(
             self.topics, self.rules, self.config, self.clock, self.lane, self.probes
         )
-        self.share_states = ShareCoordinator(state, self.loop)
-        self.share_pruning = ShareStatePruning(self.share_states)
-        self.share_persister = LocalPersister(self.share_states)
+        share = made_share_standing(state, self.fleet, self.loop, self._machine.monotonic)
+        self.share_states, self.share_progress = share.coordinator, share.progress
+        self.share_standing, self.share_pruning = share, ShareStatePruning(share.coordinator)
         self.groups = GroupCoordinator(
             state,
             self.clock_watch,
@@ -318,7 +317,7 @@ class Services:
             rng=self.rng,
             loop=self.loop,
             memory=self.memory,
-            persister=self.share_persister,
+            persister=share.persister,
         )
         if self.fleet is not None:
             self.fleet.shares(QUOTAS, self.quotas)
@@ -343,11 +342,11 @@ class Services:
 
     def _make_share_reads(self) -> None:
         services = ShareServices(
-            self.topics, self.share_states, self.config, self.clock, self.waiters, self.rules,
-            self.groups.deadlines, self.damage, self.clock_watch, self.memory, self.probes,
+            self.topics, self.share_standing.states, self.config, self.clock, self.waiters,
+            self.rules, self.groups.deadlines, self.damage, self.clock_watch, self.memory,
+            self.probes,
         )  # fmt: skip
-        self.share_reads = ShareReads(services)
-        self.server.on_lost.append(self.share_reads.connection_lost)
+        self.share_reads = made_share_reads(services, self.server, self.fleet)
         self.redrive = made_redrive(self)
         self.client_telemetry = made_telemetry(self.env, self.config, self.lanes, self.server)
 

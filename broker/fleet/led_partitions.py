@@ -51,6 +51,8 @@ class LedPartitions:
         self._topics = topics
         self._commit = commit
         self._here: dict[PartitionKey, _Led] = {}
+        self.on_lost: Callable[[Partition], None] = lambda _: None
+        """Hears of each partition that is led here no more."""
 
     def serve(self, log: LocalLog, commits: WriteCommits) -> None:
         """As the port has it."""
@@ -85,6 +87,7 @@ class LedPartitions:
             coordinator = self._coordinators.get(here.partition.topic)
             if coordinator is not None:
                 coordinator.lost(here.partition)
+            self.on_lost(here.partition)
 
     def led_elsewhere(self, topics: Iterable[TopicRow], shards: Mapping[int, ShardRow]) -> None:
         """Leaders as the rows have them, of partitions that are not led here."""

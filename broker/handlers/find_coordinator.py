@@ -141,10 +141,10 @@ def _place(key: str, key_type: int, context: Context) -> tuple[int, Endpoint]:
 
 
 def _leader_elsewhere(key: str, key_type: int, services: Services) -> Leadership | None:
-    """Without a fleet there is none; share groups are not served in one."""
-    if key_type == SHARE:
-        return None
+    """Without a fleet there is none."""
     topic = services.groups.topic if key_type == GROUP else services.transactions.topic
+    if key_type == SHARE:
+        topic = services.share_states.topic
     partitions = topic.partitions
     return partitions[topic.index_of(key)].leader_elsewhere if partitions else None
 

@@ -7,13 +7,15 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, both
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.server.endpoints import AdvertisedEndpoints
 from broker.share.acknowledging import AcknowledgeResult
+from broker.share.leader_hints import LeaderHints
 from broker.share.requests import by_topic, may_read, named
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from broker.share.share_reads import ShareReads
+from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
 from protocol.apis.share_acknowledge import (
-    LeaderIdAndEpoch,
     ShareAcknowledgePartitionResponse,
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
@@ -28,6 +30,8 @@ class Services(NamedTuple):
     """The services that the answer is made with."""
 
     share_reads: ShareReads
+    topics: TopicCatalog
+    endpoints: AdvertisedEndpoints
     config: ConfigStore
     probes: BrokerProbes
 
@@ -64,18 +68,22 @@ def _session(reads: ShareReads, group: str, member: str, epoch: int) -> ShareSes
 def _respond(
     context: Context, group: str, results: list[AcknowledgeResult]
 ) -> ShareAcknowledgeResponse:
-    config = context.services.config.group_config(group)
+    services = context.services
+    config, image = services.config.group_config(group), services.topics.image
+    hints = LeaderHints(image, services.endpoints, context.peer)
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=config.share_record_lock_duration_ms,
         responses=by_topic(
-            ((each.place, _partition(context, each)) for each in results),
+            ((each.place, _partition(context, each, hints)) for each in results),
             lambda topic, found: ShareAcknowledgeTopicResponse(topic_id=topic, partitions=found),
         ),
-        node_endpoints=[],
+        node_endpoints=hints.nodes(),
     )
 
 
-def _partition(context: Context, result: AcknowledgeResult) -> ShareAcknowledgePartitionResponse:
+def _partition(
+    context: Context, result: AcknowledgeResult, hints: LeaderHints
+) -> ShareAcknowledgePartitionResponse:
     code, message = 0, None
     if result.error is not None:
         code, message = result.error.code, result.error.message or None
@@ -84,7 +92,7 @@ def _partition(context: Context, result: AcknowledgeResult) -> ShareAcknowledgeP
         partition_index=result.place[1],
         error_code=code,
         error_message=message,
-        current_leader=LeaderIdAndEpoch(),
+        current_leader=hints.of(result.place, result.error),
     )
 
 

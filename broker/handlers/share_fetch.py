@@ -8,13 +8,16 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, both
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.server.endpoints import AdvertisedEndpoints
 from broker.share.acknowledging import AcknowledgeResult
 from broker.share.acquire import Ask
 from broker.share.fetch import FetchTerms
 from broker.share.fetch_look import SharedAnswer
+from broker.share.leader_hints import LeaderHints
 from broker.share.requests import by_topic, may_read, named
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPlace, ShareSession
 from broker.share.share_reads import ShareReads
+from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
 from protocol.apis.share_acknowledge import LeaderIdAndEpoch
 from protocol.apis.share_fetch import (
@@ -35,6 +38,8 @@ class Services(NamedTuple):
     """The services that the answer is made with."""
 
     share_reads: ShareReads
+    topics: TopicCatalog
+    endpoints: AdvertisedEndpoints
     config: ConfigStore
     quotas: Quotas
     probes: BrokerProbes
@@ -151,16 +156,19 @@ def _respond(
     results: list[AcknowledgeResult],
 ) -> ShareFetchResponse:
     """Partitions that have something to tell."""
-    config = context.services.config.group_config(group)
+    services = context.services
+    config, image = services.config.group_config(group), services.topics.image
+    hints = LeaderHints(image, services.endpoints, context.peer)
     told: dict[SharedPlace, SharePartitionData] = {}
     for answer in answers:
-        told[answer.place] = _partition(context, answer)
+        told[answer.place] = _partition(context, answer, hints)
     for result in results:
         known = told.setdefault(result.place, _empty(result.place))
         if result.error is not None:
             context.count_error(result.error.code)
             known.acknowledge_error_code = result.error.code
             known.acknowledge_error_message = result.error.message or None
+            known.current_leader = hints.of(result.place, result.error)
     return ShareFetchResponse(
         throttle_time_ms=_counted(context, answers),
         acquisition_lock_timeout_ms=config.share_record_lock_duration_ms,
@@ -168,16 +176,17 @@ def _respond(
             told.items(),
             lambda topic, found: ShareFetchTopicResponse(topic_id=topic, partitions=found),
         ),
-        node_endpoints=[],
+        node_endpoints=hints.nodes(),
     )
 
 
-def _partition(context: Context, answer: SharedAnswer) -> SharePartitionData:
+def _partition(context: Context, answer: SharedAnswer, hints: LeaderHints) -> SharePartitionData:
     made = _empty(answer.place)
     if answer.error is not None:
         context.count_error(answer.error.code)
         made.error_code = answer.error.code
         made.error_message = answer.error.message or None
+        made.current_leader = hints.of(answer.place, answer.error)
         return made
     context.services.probes.fetched(answer.topic, len(answer.records))
     made.records = answer.records

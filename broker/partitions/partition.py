@@ -80,6 +80,13 @@ class Partition:
         if elsewhere is not None:
             raise elsewhere.refusal(self)
 
+    def check_surely_leads(self) -> None:
+        """As `check_leads`, and while another node may lead it already."""
+        self.check_leads()
+        if not self.is_surely_led:
+            assert self.leadership is not None
+            raise self.leadership.refusal(self)
+
     @property
     def leader_epoch(self) -> int:
         """The leader's epoch."""

@@ -86,6 +86,7 @@ class Acknowledging:
             partition = self._topics.image.require_by_id(*place)
             if not may_read(partition.topic):
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301 - answered
+            partition.check_surely_leads()
             stored = self._take_in(session, place, said, is_renewal=is_renewal)
         except KafkaError as error:
             return AcknowledgeResult(place, error)

@@ -36,15 +36,30 @@ class UnfinishedAge(NamedTuple):
 def unfinished(
     states: Mapping[ShareKey, SharePartitionState], served: ServedPartitions, image: MetadataImage
 ) -> Iterator[Unfinished]:
-    """The share partitions whose start was decided, read or not."""
+    """The share partitions whose start was decided, read or not.
+
+    In a fleet those of the partitions that this node leads, as far as it has their states: because
+    members read there, or because it is their share coordinator, too.
+    """
     for key, state in list(states.items()):
-        topic = image.by_id.get(key.topic_id)
-        if topic is None or key.partition >= len(topic.partitions) or state.start_offset == UNKNOWN:
+        log = _log_of(key, image)
+        if log is None or state.start_offset == UNKNOWN:
             continue
         found = served.find(key)
         start = None if found is None else found.start
         offset = first_unfinished(state) if start is None else start
-        yield Unfinished(key.group, topic.partitions[key.partition].log, offset, key)
+        yield Unfinished(key.group, log, offset, key)
+    for each in served.all():
+        log, start = _log_of(each.key, image), each.start
+        if each.key not in states and log is not None and start is not None:
+            yield Unfinished(each.key.group, log, start, each.key)
+
+
+def _log_of(key: ShareKey, image: MetadataImage) -> Log | None:
+    """The log of a partition that is led here."""
+    topic = image.by_id.get(key.topic_id)
+    partition = None if topic is None else topic.partition(key.partition)
+    return None if partition is None or partition.leader_elsewhere else partition.log
 
 
 def first_unfinished(state: SharePartitionState) -> int:

@@ -86,6 +86,7 @@ class FetchLook:
             partition = image.require_by_id(*place)
             if not self._may_read(partition.topic):
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301 - answered
+            partition.check_surely_leads()
             served = self._partitions.serve(ShareKey(self._session.group, *place), partition)
             records = served.records
         except KafkaError as error:

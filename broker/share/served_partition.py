@@ -21,9 +21,10 @@ from broker.share.locks import Locks
 from broker.share.partition import SharePartition
 from broker.share.share_counts import ShareCounts
 from broker.share.start_offsets import start_offset
-from broker.share.state.coordinator import ShareChange, ShareCoordinator
+from broker.share.state.coordinator import ShareChange
 from broker.share.state.key import ShareKey
 from broker.share.state.remembered import UNKNOWN, SharePartitionState
+from broker.share.state.store import ShareStates
 from broker.share.states import AcquisitionLock, LetterWrite, RetryWait, ShareRules, StateWrite
 from broker.share.waits.due_times import DelayTerms, DueTimes
 from broker.share.waits.intake import IntakeParts, ShareIntake
@@ -50,7 +51,7 @@ _CODES = {
 class ShareParts(NamedTuple):
     """The services that share partitions work with."""
 
-    states: ShareCoordinator
+    states: ShareStates
     config: ConfigStore
     clock: Clock
     deadlines: Deadlines
@@ -97,7 +98,8 @@ class ServedPartition:
         self._retry = Deadline()
         self._retry.callback = self.load
         self._state_epoch = UNKNOWN
-        self._leader_epoch = partition.leader_epoch
+        self._led_since = self._leader_epoch = partition.leader_epoch
+        self._is_left = False
 
     @property
     def group(self) -> str:
@@ -137,13 +139,16 @@ class ServedPartition:
 
     @property
     def is_current(self) -> bool:
-        """False when its state was begun again, or forgotten: it is to be loaded again."""
+        """False when its state was begun again, or forgotten, or another node led it meanwhile: it
+        is to be loaded again.
+        """
         if self.error is not None:
             return False
-        state = self._parts.states.states.get(self.key)
-        return self._records is None or (
-            state is not None and state.state_epoch == self._state_epoch
-        )
+        if self._led_since != self.partition.leader_epoch:
+            return False
+        if self._records is None:
+            return True
+        return self._parts.states.is_current(self.key, self._state_epoch)
 
     @property
     def is_waiting(self) -> bool:
@@ -192,18 +197,25 @@ class ServedPartition:
         return self._store(write)
 
     def leave(self) -> None:
-        """Nobody reads here any more."""
+        """Nobody reads here any more: locks end with it, and another leader may go on."""
+        self._is_left = True
         self._retry.cancel()
         self._due.cancel()
         self._letters.cancel()
         self._intake.leave()
         self._count_waiting(0)
 
+    def wake(self) -> None:
+        """Fetches that wait here look again."""
+        self._parts.wake(self)
+
     def _lock_ms(self) -> int:
         return self.settings.share_record_lock_duration_ms
 
     def _lock_ended(self, lock: AcquisitionLock) -> None:
         assert self._records is not None
+        if self._is_left:
+            return
         self._parts.counts.locks_ended += 1
         event("share_lock_ended", "debug", share=self.key.owner, member=lock.member)
         self._store(self._records.lock_ended(lock))
@@ -333,7 +345,8 @@ class ServedPartition:
             answer.resolve(None)
         else:
             self._records.failed(write)
-            self._begin_letters()
+            if not self._is_left:
+                self._begin_letters()
             refusal = _for_members(error)
             if refusal.code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 self.error = refusal
@@ -344,6 +357,7 @@ class ServedPartition:
 
     def load(self) -> None:
         """Reads its state, and chooses where to begin if that was never done."""
+        self._leader_epoch = self._parts.states.epoch_of(self.key, self._led_since)
         try:
             read = self._parts.states.read(self.key, self._leader_epoch)
         except KafkaError as error:

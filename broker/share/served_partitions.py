@@ -95,6 +95,15 @@ class ServedPartitions:
         for key in keys:
             self._drop(key)
 
+    def led_no_more(self, partition: Partition) -> None:
+        """Forgets what members read in a partition that another node leads: its leader reads the
+        states, and goes on.
+        """
+        for served in self.all():
+            if served.partition is partition:
+                self._drop(served.key)
+                served.wake()
+
     def _drop(self, key: ShareKey) -> None:
         of_group = self._by_group[key.group]
         of_group.pop(key).leave()

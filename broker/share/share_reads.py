@@ -7,6 +7,7 @@ from uuid import UUID
 from broker.fetching.damage import DamageMet
 from broker.guards.clock_guard import ClockWatch
 from broker.partitions.fetch_waiters import FetchWaiters
+from broker.partitions.partition import Partition
 from broker.runtime.deadlines import Deadlines
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import gather
@@ -19,7 +20,7 @@ from broker.share.served_partition import ShareParts
 from broker.share.served_partitions import ServedPartitions
 from broker.share.sessions import ShareSession, ShareSessions
 from broker.share.share_counts import ShareCounts
-from broker.share.state.coordinator import ShareCoordinator
+from broker.share.state.store import ShareStates
 from broker.topics.creation import TopicRules
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
@@ -35,7 +36,7 @@ class ShareServices(NamedTuple):
     """The services of the broker that share groups read with."""
 
     topics: TopicCatalog
-    states: ShareCoordinator
+    states: ShareStates
     config: ConfigStore
     clock: Clock
     waiters: FetchWaiters
@@ -129,6 +130,10 @@ class ShareReads:
         for session in self.sessions.of_connection(connection_id):
             self.counts.sessions_lost += 1
             self.end(session)
+
+    def led_no_more(self, partition: Partition) -> None:
+        """In a fleet: another node leads a partition."""
+        self.partitions.led_no_more(partition)
 
     def topics_deleted(self, topic_ids: Iterable[UUID]) -> None:
         """Forgets share partitions of topics that are gone."""

@@ -13,6 +13,8 @@ URL = "horolog.fleet.url"
 DURABILITY = "horolog.durability"
 COMMITTED = "fsync"
 TIER = "remote.log.storage.system.enable"
+CLIENT_CONFIG = "horolog.fleet.client.config"
+LISTENER = "horolog.fleet.listener"
 _ALONE = (
     ("horolog.audit.topic", "a node writes to the partitions that it leads alone"),
     ("horolog.security.audit.topic", "a node writes to the partitions that it leads alone"),
@@ -55,6 +57,9 @@ def check_fleet(config: BrokerConfig, defaults: TopicConfig) -> None:
     for key, why in _ALONE:
         if getattr(config, broker_name(key).keys[0].attribute):
             raise ConfigError(key, f"{key} cannot be set with {URL}: {why}")
+    name = config.horolog_fleet_listener
+    if name and name not in {each.name for each in config.client_listeners}:
+        raise ConfigError(LISTENER, f"{LISTENER}: no listener has the name {name}")
     check_fleet_topic(defaults, config)
 
 

@@ -1,7 +1,7 @@
 """A fleet as the data directory of a broker that stands alone: its back-up, and the way back.
 
 No broker is asked, and none is disturbed: rows and objects say all. Each partition is as of one
-moment, those of committed offsets and transactions first, so that no group is ahead of its records.
+moment, those of groups and transactions first, so that no group is ahead of its records.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from broker.fleet.exchange.files import FILES
 from broker.fleet.image import SETTINGS
 from broker.fleet.local_logs import append_missing
 from broker.fleet.segment_parts import SegmentParts, keys_of
-from broker.topics.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from broker.topics.names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from config.store import ConfigStore
 from storage.directory.log_manager import LogManager
 from storage.directory.topics_file import FILE_NAME as TOPICS_FILE
@@ -29,7 +29,7 @@ from storage.tier.marked_directory import marked_directory
 from storage.tier.port import ObjectMissing, ObjectStore
 from storage.tier.restore import RestoreProgress
 
-FIRST = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+FIRST = (CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE)
 NODE_ID = 1
 TRIES = 5
 

@@ -15,6 +15,7 @@ from broker.groups.share.states import PartitionStates, joined
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import chain, gather
 from broker.topics.metadata_image import MetadataImage
+from protocol.errors import ErrorCode, KafkaError
 
 
 class Forgetting:
@@ -47,6 +48,8 @@ class Forgetting:
         return gather(deletions, lambda _: None)
 
     def _take_back(self, share: ShareGroup, topics: Collection[UUID]) -> Deferred[None] | None:
+        if share.is_over:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
         share.set_states(share.states.forgotten(topics))
         return self._rows.store(share)
 

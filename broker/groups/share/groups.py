@@ -160,6 +160,9 @@ class ShareGroups:
 
     def _again(self, share: ShareGroup, heard: ShareHeard, answer: Deferred[ShareHeard]) -> None:
         """States were made: the member that waited receives its part of them."""
+        if share.is_over:  # it went to another coordinator meanwhile
+            answer.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
+            return
         member = share.members.get(heard.member_id)
         if member is not None:
             after = self._settled(share, member, bumps=False, at_once=True)

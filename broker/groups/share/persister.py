@@ -34,5 +34,9 @@ class SharePersister(Protocol):
     def delete(self, group_id: str, topic_id: UUID, partition: int) -> Deferred[None]:
         """Forgets a state; one that is not there is forgotten already."""
 
-    def summary(self, group_id: str, topic_id: UUID, partition: int) -> StateSummary:
-        """Reads a state. KafkaError when there is none, or none that can be read."""
+    def summary(
+        self, group_id: str, topic_id: UUID, partition: int
+    ) -> StateSummary | Deferred[StateSummary]:
+        """Reads a state; one that is not there has no start. Raises KafkaError, or fails with it,
+        when it cannot be read.
+        """

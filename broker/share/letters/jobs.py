@@ -81,9 +81,11 @@ class LetterJobs:
 
     def cancel(self) -> None:
         """Nobody reads here any more: the records are as they are stored."""
-        for job in self._jobs:
+        jobs, self._jobs = self._jobs, set()
+        for job in jobs:
             job.deadline.cancel()
-        self._jobs.clear()
+            if not job.answer.settled:
+                job.answer.fail(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
     def _try(self, job: _Job) -> None:
         records, settings = self._records, self._records.settings

@@ -7,7 +7,7 @@ COORDINATOR_NOT_AVAILABLE (15) for what cannot be read. Used from the event loop
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -63,6 +63,7 @@ class ShareCoordinator:
     def __init__(self, services: "StateServices", loop: asyncio.AbstractEventLoop) -> None:
         """Knows nothing until `load`."""
         self._topics = services.topics
+        self._is_shared = False
         self._clock = services.clock
         self._config = services.config
         self.states: dict[ShareKey, SharePartitionState] = {}
@@ -90,6 +91,8 @@ class ShareCoordinator:
         if before is not None and UNKNOWN != state_epoch < before.state_epoch:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
         self._check_exists(key)
+        if before is not None and self._is_late(before, state_epoch, start_offset):
+            return _done()
         now_ms = self._clock.now_ms()
         epoch = 0 if before is None else before.snapshot_epoch + 1
         finished = UNKNOWN if start_offset == UNKNOWN else 0
@@ -130,6 +133,8 @@ class ShareCoordinator:
         if UNKNOWN != change.state_epoch < state.state_epoch:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
         self._check_exists(key)
+        if self._is_shared and change.start_offset < state.start_offset:
+            change = change._replace(start_offset=state.start_offset, finished=UNKNOWN)
         return self._change(key, state, change, state.leader_epoch)
 
     def delete(self, key: ShareKey) -> Deferred[None]:
@@ -150,10 +155,13 @@ class ShareCoordinator:
         """
         state = self.states.get(key)
         if state is None:
-            done: Deferred[None] = Deferred()
-            done.resolve(None)
-            return done
+            return _done()
         return self._put_snapshot(key, state.repeated(self._clock.now_ms()))
+
+    def is_current(self, key: ShareKey, state_epoch: int) -> bool:
+        """False when the state was begun again, or forgotten, since it was read with this epoch."""
+        state = self.states.get(key)
+        return state is not None and state.state_epoch == state_epoch
 
     def ranges_of(self, key: ShareKey) -> int:
         """Number of ranges of offsets that are remembered of it."""
@@ -166,6 +174,11 @@ class ShareCoordinator:
         for key in [each for each in self.states if each.topic_id in gone]:
             self._forget(key).listen(partial(_left_behind, key))
 
+    def epoch_of(self, key: ShareKey, leader_epoch: int) -> int:
+        """As `ShareStates` has it, of a broker alone."""
+        state = self.states.get(key)
+        return leader_epoch if state is None else max(leader_epoch, state.leader_epoch)
+
     # --- start ---
 
     def begin_load(self) -> None:
@@ -176,7 +189,43 @@ class ShareCoordinator:
         """Reads what is remembered, partition by partition, on a lane."""
         await self.loading.run(self._config.broker_config.share_coordinator_load_buffer_size)
 
+    # --- in a fleet ---
+
+    def shared(self, monotonic: Callable[[], float], node_id: int) -> None:
+        """Only what is led here is served from now on: nothing yet.
+
+        Requests come from other nodes, and once more after an answer that was lost: a beginning
+        that was made is not made again, and a start never goes back.
+        """
+        self._is_shared = True
+        self.loading.share(monotonic, node_id)
+
+    def leads(self, key: ShareKey) -> bool:
+        """True for a share partition that this node remembers, in a fleet."""
+        return self.loading.has_read(self.topic.index_of(key.owner))
+
+    async def lead(self, partition: "Partition") -> None:
+        """Of a partition that was gained: what it remembers is read, and then served."""
+        size = self._config.broker_config.share_coordinator_load_buffer_size
+        await self.loading.load(partition, size)
+
+    def lead_no_more(self, partition: "Partition") -> None:
+        """Another node has it: nothing of it is kept."""
+        self.loading.lose(partition)
+        self._drop(partition.index)
+
+    def _drop(self, index: int) -> None:
+        for key in [each for each in self.states if self.topic.index_of(each.owner) == index]:
+            del self.states[key]
+
+    def _is_late(self, state: SharePartitionState, state_epoch: int, start_offset: int) -> bool:
+        """True for a beginning without a start that was made already."""
+        is_same = start_offset == UNKNOWN and state_epoch == state.state_epoch
+        return self._is_shared and is_same
+
     def _restore(self, found: RememberedShareStates) -> None:
+        if self._is_shared:
+            self._drop(found.index)
         stays = found.left_out.count > 0
         self.needed.loaded(found.index, found.snapshots, found.end_offset, stays=stays)
         self.states.update(found.states)
@@ -192,6 +241,14 @@ class ShareCoordinator:
             text = "The partition id cannot be a negative number."
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
         self.loading.check(key.owner)
+        if self._is_shared:
+            self._check_surely_led(key)
+
+    def _check_surely_led(self, key: ShareKey) -> None:
+        """NOT_COORDINATOR (16) while another node may remember more already."""
+        partition = self.topic.partitions[self.topic.index_of(key.owner)]
+        if not partition.is_surely_led:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"Another node may lead {partition}")
 
     def _check_exists(self, key: ShareKey) -> None:
         topic = self._topics.image.by_id.get(key.topic_id)
@@ -259,11 +316,10 @@ class ShareCoordinator:
         return answer
 
     def _forget(self, key: ShareKey) -> Deferred[None]:
-        answer: Deferred[None] = Deferred()
         before = self.states.pop(key, None)
         if before is None:
-            answer.resolve(None)
-            return answer
+            return _done()
+        answer: Deferred[None] = Deferred()
         written = self._writes.add(key.owner, tombstone_row(key))
         written.listen(partial(self._forgotten, key, before, answer))
         return answer
@@ -299,6 +355,12 @@ class ShareCoordinator:
             else:
                 self.states[key] = before
         answer.fail(error)
+
+
+def _done() -> Deferred[None]:
+    done: Deferred[None] = Deferred()
+    done.resolve(None)
+    return done
 
 
 def _pass(

@@ -17,7 +17,8 @@ from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.redrive.redrive import Redrive
 from broker.groups.redrive.redrive_call import RedriveParts
-from broker.groups.share.local_persister import LocalPersister
+from broker.groups.share.progress import LocalProgress
+from broker.groups.share.states_persister import StatesPersister
 from broker.guards.admission import Intake
 from broker.guards.clock_guard import ClockWatch
 from broker.guards.crash_guard import CrashGuard
@@ -249,7 +250,8 @@ class World:
         )
         broker.share_states = ShareCoordinator(state, broker.loop)
         broker.share_pruning = ShareStatePruning(broker.share_states)
-        broker.share_persister = LocalPersister(broker.share_states)
+        persister = StatesPersister(broker.share_states)
+        broker.share_progress = LocalProgress(persister)
         broker.groups = GroupCoordinator(
             state,
             broker.clock_watch,
@@ -257,7 +259,7 @@ class World:
             rng=self.env.rng,
             loop=broker.loop,
             memory=broker.memory,
-            persister=broker.share_persister,
+            persister=persister,
         )
         broker.share_reads = ShareReads(
             ShareServices(

@@ -1,0 +1,1 @@
+"""Other nodes of a fleet, and what is asked of them."""

@@ -1,0 +1,1 @@
+"""States of share partitions that another node of a fleet remembers."""
