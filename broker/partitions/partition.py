@@ -7,6 +7,7 @@ from __future__ import annotations  # functions are made per request: cheap ones
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from broker.partitions.leadership import Leadership
@@ -49,6 +50,7 @@ class Partition:
     def __init__(self, log: Log, serving: PartitionServices) -> None:
         """Nothing is read or written."""
         self.log = log
+        log.undelivered = partial(serving.kept.of, log)
         self.writer: PartitionWriter = PartitionWriter(log, serving, self)
         self.leadership: Leadership | None = None
         """None: this node leads it, as the only one."""

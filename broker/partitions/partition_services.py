@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from storage.validation.timestamp_policy import Rewritten
 if TYPE_CHECKING:
     from broker.runtime.deferred import Deferred
     from storage.log.log import Log
+    from storage.retention.undelivered import Undelivered
     from storage.segment.log_snapshot import AppendResult
 
 
@@ -81,6 +82,18 @@ class StoreSearches(Protocol):
         """Runs it there; the future has StoreError at once when too much waits already."""
 
 
+class KeptForQueues:
+    """Source of what queues keep in a log; nothing until it is set. From any thread."""
+
+    def __init__(self) -> None:
+        """No queue is known."""
+        self.source: Callable[[Log], Sequence[Undelivered]] | None = None
+
+    def of(self, log: Log) -> Sequence[Undelivered]:
+        """Records of a log that retention leaves for queues."""
+        return () if self.source is None else self.source(log)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionServices:
     """Services shared by the partitions of one log directory."""
@@ -92,6 +105,7 @@ class PartitionServices:
     unpacking: Unpacking
     memory: MemoryAccount
     scratch: Scratch = field(default_factory=Scratch)
+    kept: KeptForQueues = field(default_factory=KeptForQueues)
     away: StoreSearches | None = None
     """Searches of logs that go on in the tier's store."""
 

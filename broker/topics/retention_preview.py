@@ -8,7 +8,7 @@ considered: it only delays the removals.
 from typing import NamedTuple
 
 from config.topic import TopicConfig
-from storage.log.lifecycle import limits_of
+from storage.log.lifecycle import log_limits
 from storage.log.log import Log
 from storage.retention.plan import SegmentDecision, SegmentFacts, plan
 from storage.segment.times import facts_of
@@ -38,7 +38,7 @@ class Leaving(NamedTuple):
 def preview(log: Log, config: TopicConfig, now_ms: int) -> Leaving:
     """The removals that `config` would cause in `log` at `now_ms`."""
     facts, offsets = facts_of(log.snapshot)
-    decided = plan(facts, offsets, limits_of(config), now_ms)
+    decided = plan(facts, offsets, log_limits(log, config), now_ms)
     leaving = decided.leaving
     times = [ms for ms in map(_time_of, facts, leaving) if ms >= 0]
     reasons: dict[str, int] = {}

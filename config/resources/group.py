@@ -206,6 +206,14 @@ class GroupConfig:
         doc="Records of one partition that wait for their time. Those behind them are taken in "
         "later, and may then be late.",
     )
+    horolog_share_retention_hold: bool = group_key(
+        "horolog.share.retention.hold",
+        Flag(),
+        False,
+        broker=None,
+        doc="Retention by time and by size leaves segments with records that the group has not "
+        "finished, but only for horolog.share.delay.max.ms after the last arrival in them.",
+    )
     errors_deadletterqueue_topic_name: str = group_key(
         LETTERS,
         Text(r"[a-zA-Z0-9._-]{0,249}", "a topic's name, or empty"),

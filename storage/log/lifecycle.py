@@ -4,9 +4,10 @@ Decisions read no file and change nothing; `learn_times` and a cold `roll_deadli
 so they run on a lane. `Log.remove_segments` and `Log.roll` carry them out.
 """
 
+from config.topic import TopicConfig
 from storage.log.log import Log
 from storage.retention.limits import limits_of
-from storage.retention.plan import RetentionPlan, plan
+from storage.retention.plan import RetentionLimits, RetentionPlan, plan
 from storage.retention.rolling import timer_deadline
 from storage.segment.segment import UNKNOWN
 from storage.segment.times import facts_of, knows_times, learn_first_times
@@ -17,6 +18,7 @@ __all__ = [
     "knows_roll_deadline",
     "learn_times",
     "limits_of",
+    "log_limits",
     "plan_retention",
     "roll_deadline",
     "roll_if_due",
@@ -47,7 +49,18 @@ def plan_retention(log: Log, now_ms: int, *, is_held: bool = False) -> Retention
     `is_held`: a hold of the broker's clock suspends removal by time.
     """
     segments, offsets = facts_of(log.snapshot)
-    return plan(segments, offsets, limits_of(log.config, is_held=is_held), now_ms)
+    return plan(segments, offsets, log_limits(log, is_held=is_held), now_ms)
+
+
+def log_limits(
+    log: Log, config: TopicConfig | None = None, *, is_held: bool = False
+) -> RetentionLimits:
+    """Limits of retention of a log: of its settings, or of assumed ones, and of what queues keep.
+
+    The one place where they come together: rounds, previews and what is shown all decide by it.
+    """
+    limits = limits_of(log.config if config is None else config, is_held=is_held)
+    return limits._replace(undelivered=tuple(log.undelivered()))
 
 
 def knows_roll_deadline(log: Log) -> bool:

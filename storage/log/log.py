@@ -26,6 +26,7 @@ from storage.log.segment_tiers import SegmentTiers
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates, RememberedBatch
 from storage.recovery.loading import LoadedLog
+from storage.retention.undelivered import Undelivered
 from storage.search.log_search import LogSearch
 from storage.segment.log_snapshot import AppendResult, LogSnapshot, Tail, TimestampOffset
 from storage.segment.removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
@@ -63,6 +64,7 @@ class Log:
         "tiers",
         "topic",
         "topic_id",
+        "undelivered",
     )
 
     snapshot: LogSnapshot
@@ -82,16 +84,14 @@ class Log:
         on_start_moved: Callable[[], None],
     ) -> None:
         """A log as it was loaded; nothing is opened. `on_start_moved` makes a new start durable."""
-        self.topic = topic
-        self.partition = partition
+        self.topic, self.partition = topic, partition
         self.topic_id = topic_id
         self.files: PartitionFiles = loaded.files
-        self.is_closed = False
-        self.compaction = Compaction()
+        self.is_closed, self.compaction = False, Compaction()
         self.config = config
         self._on_start_moved = on_start_moved
-        self._start_offset = loaded.start_offset
-        self._start_is_durable = True
+        self._start_offset, self._start_is_durable = loaded.start_offset, True
+        self.undelivered: Callable[[], Sequence[Undelivered]] = tuple  # set where queues are known
         self.corruption = loaded.corruption
         """The damage above which the log is kept as it is, and not written or read; or None."""
         self._appender = LogAppender(loaded, config, env, indexes)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from storage.retention.undelivered import Undelivered, stays_until
+
 
 class RetentionClock(StrEnum):
     """`horolog.retention.clock`: what a segment's age is measured from."""
@@ -70,6 +72,8 @@ class RetentionLimits(NamedTuple):
     min_stay_ms: int = 0
     before_ms: int = -1
     is_held: bool = False
+    undelivered: tuple[Undelivered, ...] = ()
+    """Records that share groups keep."""
 
 
 class Reason(StrEnum):
@@ -84,6 +88,7 @@ class Reason(StrEnum):
     IN_THE_FUTURE = "its time lies in the future"
     NO_LIMIT = "no limit by time"
     MIN_STAY = "arrived less than horolog.retention.min.stay.ms ago"
+    UNDELIVERED = "undelivered: a share group keeps it (horolog.share.retention.hold)"
     HELD = "the broker's clock is in doubt: nothing goes by time"
     UNCOMMITTED = "holds offsets above the high watermark"
     EMPTY = "empty last segment"
@@ -208,7 +213,8 @@ class _Case(NamedTuple):
             nonlocal excess
             segment = self.segments[index]
             excess -= segment.size_bytes
-            return Reason.SIZE if excess >= 0 and self._stayed(segment) else None
+            is_free = self._stayed(segment) and not self._is_undelivered(index)
+            return Reason.SIZE if excess >= 0 and is_free else None
 
         return self._reasons_from(first, reason)
 
@@ -220,7 +226,7 @@ class _Case(NamedTuple):
     def leaves(self, index: int, reason: Reason) -> SegmentDecision:
         segment = self.segments[index]
         time_ms, by = judged(segment, self.limits.clock)
-        deadline = self._deadline(segment, time_ms)
+        deadline = self._deadline(index, time_ms)
         return SegmentDecision(
             segment.base_offset, segment.size_bytes, True, reason, time_ms, by, deadline
         )
@@ -228,10 +234,11 @@ class _Case(NamedTuple):
     def stays(self, index: int, first_that_stays: int) -> SegmentDecision:
         segment = self.segments[index]
         time_ms, by = judged(segment, self.limits.clock)
-        deadline = self._deadline(segment, time_ms)
+        deadline = self._deadline(index, time_ms)
         if index == first_that_stays and self._stays_over_size(index):
-            by_size = arrival_of(segment) + self.limits.min_stay_ms
-            deadline = by_size if deadline is None else min(deadline, by_size)
+            by_size = self._stays_at_least(index)
+            if by_size is not None:
+                deadline = by_size if deadline is None else min(deadline, by_size)
         reason = self._why_it_stays(index, first_that_stays, time_ms, deadline)
         blocked_by = None
         if reason is _BEHIND:
@@ -262,21 +269,30 @@ class _Case(NamedTuple):
             return Reason.NO_LIMIT
         if not self._stayed(self.segments[index]):
             return Reason.MIN_STAY
+        if self._is_undelivered(index) and self._is_due_but_for_queues(index):
+            return Reason.UNDELIVERED
         if self.limits.is_held and self._due(index) is not None:
             return Reason.HELD
         return Reason.IN_THE_FUTURE if time_ms > self.now_ms else Reason.NOT_DUE
 
     def _due(self, index: int) -> Reason | None:
         """The reason why the segment goes by time, or None."""
-        segment, limits = self.segments[index], self.limits
-        if not self._stayed(segment):
+        if not self._stayed(self.segments[index]) or self._is_undelivered(index):
             return None
-        time_ms, _ = judged(segment, limits.clock)
+        return self._too_old(index)
+
+    def _is_due_but_for_queues(self, index: int) -> bool:
+        too_old = not self.limits.is_held and self._too_old(index) is not None
+        return too_old or self._stays_over_size(index)
+
+    def _too_old(self, index: int) -> Reason | None:
+        limits = self.limits
+        time_ms, _ = judged(self.segments[index], limits.clock)
         if 0 <= limits.retention_ms < self.now_ms - time_ms:
             return _TIME
         return Reason.BEFORE if time_ms < limits.before_ms else None
 
-    def _deadline(self, segment: SegmentFacts, time_ms: int) -> int | None:
+    def _deadline(self, index: int, time_ms: int) -> int | None:
         limits, deadline = self.limits, None
         if not limits.deletes:
             return None
@@ -285,14 +301,32 @@ class _Case(NamedTuple):
         if time_ms < limits.before_ms:
             by_instant = min(limits.before_ms, self.now_ms)
             deadline = by_instant if deadline is None else min(deadline, by_instant)
-        if deadline is None or not limits.min_stay_ms:
-            return deadline
-        return max(deadline, arrival_of(segment) + limits.min_stay_ms)
+        stays = None if deadline is None else self._stays_at_least(index)
+        return deadline if deadline is None or stays is None else max(deadline, stays)
+
+    def _stays_at_least(self, index: int) -> int | None:
+        """The time before which the segment does not go, whatever its age and the log's size."""
+        arrival = arrival_of(self.segments[index])
+        until = stays_until(self.limits.undelivered, self.ends[index], arrival)
+        if not self.limits.min_stay_ms:
+            return until
+        stays = arrival + self.limits.min_stay_ms
+        return stays if until is None else max(stays, until)
+
+    def _is_undelivered(self, index: int) -> bool:
+        """True while queues keep the segment."""
+        if not self.limits.undelivered:
+            return False
+        arrival = arrival_of(self.segments[index])
+        until = stays_until(self.limits.undelivered, self.ends[index], arrival)
+        return until is not None and self.now_ms < until
 
     def _stays_over_size(self, index: int) -> bool:
         """True when size lets the segment go, but it has not stayed for long enough."""
         limits = self.limits
-        if self._stayed(self.segments[index]) or not limits.deletes or limits.retention_bytes < 0:
+        if not limits.deletes or limits.retention_bytes < 0:
+            return False
+        if self._stayed(self.segments[index]) and not self._is_undelivered(index):
             return False
         return sum(each.size_bytes for each in self.segments[index + 1 :]) >= limits.retention_bytes
 

@@ -71,6 +71,8 @@ class Freeing:
             case _:
                 pass
         ways: list[Way] = []
+        if decision.reason is Reason.UNDELIVERED:
+            ways.append({"how": "wait", "for": "the share groups that have not finished it"})
         if decision.deadline_ms is not None:
             ways.append({"how": "wait", "until": instant(decision.deadline_ms)})
         if decision.reason is Reason.IN_THE_FUTURE:

@@ -27,7 +27,7 @@ from config.store import ConfigStore
 from storage.directory.log_manager import LogManager
 from storage.env import Clock
 from storage.errors import StorageError
-from storage.log.lifecycle import learn_times, limits_of, roll_deadline
+from storage.log.lifecycle import learn_times, log_limits, roll_deadline
 from storage.log.segment_tiers import SegmentPlace
 from storage.retention.plan import LogFacts, RetentionPlan, SegmentDecision, SegmentFacts, plan
 from storage.segment.log_snapshot import LogSnapshot
@@ -77,7 +77,7 @@ def judge(services: SegmentServices, log: "Log", now_ms: int) -> JudgedSegment:
     learn_all_times(services.probes, log)
     snapshot = log.snapshot
     segments, offsets = facts_of(snapshot)
-    limits = limits_of(log.config, is_held=services.clock_watch.is_held)
+    limits = log_limits(log, is_held=services.clock_watch.is_held)
     decided = plan(segments, offsets, limits, now_ms)
     freeing = Freeing(log, services.dirty_clients.who, limits, now_ms)
     blocker = freeing.blocker(snapshot, decided.blocker)

@@ -31,7 +31,7 @@ from storage.cleaner.dirty_age import dirty_age
 from storage.directory.log_manager import LogManager
 from storage.env import Clock
 from storage.errors import StorageError
-from storage.log.lifecycle import learn_times, limits_of
+from storage.log.lifecycle import learn_times, log_limits
 from storage.retention.plan import RetentionLimits, RetentionPlan, plan
 from storage.segment.times import facts_of
 
@@ -163,7 +163,7 @@ def _times(view: _View, log: "Log") -> dict[str, object] | None:
     services, snapshot, now_ms = view.services, log.snapshot, view.now_ms
     cleaner_offsets = services.logs.cleaner_offsets
     segments, offsets = facts_of(snapshot)
-    limits = limits_of(log.config, is_held=services.clock_watch.is_held)
+    limits = log_limits(log, is_held=services.clock_watch.is_held)
     decided = plan(segments, offsets, limits, now_ms)
     newest = max((each.record_ms for each in segments), default=-1)
     return {

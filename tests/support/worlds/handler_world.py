@@ -10,13 +10,12 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, cast
 
+from broker.daemon.queues import made_redrive
 from broker.daemon.routes import served
 from broker.daemon.telemetry import made_telemetry
 from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
-from broker.groups.redrive.redrive import Redrive
-from broker.groups.redrive.redrive_call import RedriveParts
 from broker.groups.share.progress import LocalProgress
 from broker.groups.share.states_persister import StatesPersister
 from broker.guards.admission import Intake
@@ -286,7 +285,6 @@ class World:
             state, broker.clock_watch, broker.producer_ids, LocalParticipants(broker.markers)
         )
         broker.admission = LocalAdmission(broker.transactions)
-        broker.redrive = Redrive(bound(RedriveParts, broker))
 
     def _load(self) -> None:
         broker = self.broker
@@ -300,6 +298,7 @@ class World:
             Unpacking(broker.lane, self.clock.monotonic),
             broker.memory,
         )
+        broker.redrive = made_redrive(broker, shared.kept)
         broker.logs.open_directory("test-cluster", NODE_ID)
         broker.topics.restore_settings()
         broker.quotas.load()

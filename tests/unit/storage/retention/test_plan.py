@@ -15,6 +15,7 @@ from storage.retention.plan import (
     judged,
     plan,
 )
+from storage.retention.undelivered import Undelivered
 
 NOW = 1_000_000
 UNLIMITED = RetentionLimits(-1, -1)
@@ -216,6 +217,7 @@ limits = st.builds(
     min_stay_ms=st.just(0),
     before_ms=st.just(-1),
     is_held=st.just(False),
+    undelivered=st.just(()),
 )
 facts = st.lists(st.tuples(st.integers(0, 80), st.integers(-60, 20)), min_size=1, max_size=8)
 
@@ -267,3 +269,42 @@ def test_what_is_over_the_size_and_came_just_now_stays_for_that() -> None:
 def test_what_an_instant_would_let_go_is_held_by_a_clock_in_doubt() -> None:
     found = decide(THREE, RetentionLimits(-1, -1, before_ms=NOW, is_held=True))
     assert found.decisions[0].reason == Reason.HELD
+
+
+def test_what_queues_have_not_finished_stays_for_so_long_after_its_arrival() -> None:
+    came = [each._replace(arrival_ms=NOW - 100) for each in THREE]
+    for limits in (RetentionLimits(10, -1), RetentionLimits(-1, 0)):
+        kept = limits._replace(undelivered=(Undelivered(15, 101),))
+        found = decide(came, kept)
+        assert [each.goes for each in found.decisions] == [True, False, False]
+        assert found.start_offset == 10
+        assert found.decisions[1].reason == Reason.UNDELIVERED
+        assert found.decisions[1].deadline_ms == NOW + 1
+        assert (found.decisions[2].reason, found.decisions[2].blocked_by) == (Reason.BEHIND, 10)
+        for done in (Undelivered(30, 101), Undelivered(0, 100)):
+            found = decide(came, limits._replace(undelivered=(done,)))
+            assert len(found.leaving) == 3, "finished, or too old to wait for"
+
+
+def test_of_several_queues_the_one_that_is_furthest_behind_and_waits_for_longest_counts() -> None:
+    came = [each._replace(arrival_ms=NOW - 100) for each in THREE]
+    kept = (Undelivered(25, 5000), Undelivered(12, 200), Undelivered(0, 50))
+    found = decide(came, RetentionLimits(10, -1, undelivered=kept))
+    assert [each.goes for each in found.decisions] == [True, False, False]
+    assert found.decisions[1].deadline_ms == NOW + 100
+    assert found.decisions[2].deadline_ms == NOW + 4900
+
+
+def test_a_log_start_goes_past_what_queues_keep_and_other_reasons_stay_what_they_are() -> None:
+    kept = (Undelivered(0, 10_000),)
+    found = decide(THREE, RetentionLimits(10, 0, undelivered=kept), start=10)
+    assert leaving(found) == [(0, Reason.START_OFFSET)]
+    for limits, reason in (
+        (RetentionLimits(1000, -1), Reason.NOT_DUE),
+        (RetentionLimits(-1, -1), Reason.NO_LIMIT),
+        (RetentionLimits(10, -1, min_stay_ms=5), Reason.MIN_STAY),
+    ):
+        found = decide(THREE, limits._replace(undelivered=kept))
+        assert found.decisions[0].reason == reason
+    held = decide(THREE, RetentionLimits(10, -1, is_held=True, undelivered=kept))
+    assert held.decisions[0].reason != Reason.UNDELIVERED, "nothing goes by time anyway"
