@@ -39,6 +39,7 @@ from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
 from broker.fleet.led_segments import LedSegments
 from broker.fleet.life import FleetNode
 from broker.fleet.local_logs import LocalLogs
+from broker.fleet.peers.log_ends import PeerLogEnds
 from broker.fleet.tally import FleetTally
 from broker.fleet.trimming import Trimming
 from broker.groups.coordinator import GroupCoordinator
@@ -143,6 +144,10 @@ class Fleet:
         self.transactions = FleetTransactions(ledger, parts.topics, self, (clock, times))
         self.peers = made_peers(parts)
         """Other nodes; None where nodes have no way to each other: no share groups are served."""
+        self.log_ends = None
+        """Ends of partitions that they lead."""
+        if self.peers is not None:
+            self.log_ends = PeerLogEnds(self.peers.ask, parts.monotonic)
         self._facts: FleetFacts | None = None
         self._node: FleetNode | None = None
         self._task: asyncio.Task[None] | None = None

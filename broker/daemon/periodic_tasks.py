@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from broker.daemon.oauth_listeners import CHECK_SECONDS as KEYS_SECONDS
 from broker.daemon.oauth_listeners import refresh_keys
 from broker.daemon.services import Services
+from broker.groups.ends_elsewhere import Ends, refresh_ends
 from broker.partitions.sync_thread import Durable
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
@@ -27,6 +28,7 @@ FLUSH_CHECK_SECONDS = 1.0
 CLOCK_CHECK_SECONDS = 1.0
 STARTS_CHECK_SECONDS = 5.0
 MEMORY_SECONDS = 5.0
+ENDS_SECONDS = 5.0
 TELEMETRY_SECONDS = 5.0
 SWEEP_FIRST_SECONDS = 600.0
 TIER_FIRST_SECONDS = 1.0
@@ -131,6 +133,15 @@ def watch_groups(services: Services) -> None:
         lambda: settings.share_coordinator_state_topic_prune_interval_ms / 1000,
         pruning.prune,
     )
+    if services.fleet is not None and services.fleet.log_ends is not None:
+        ask = services.fleet.log_ends.of
+        services.tasks.every("ends", lambda: ENDS_SECONDS, lambda: watch_ends(services, ask))
+
+
+async def watch_ends(services: Services, ask: Ends) -> None:
+    """Asks other nodes for the ends of partitions that groups of this one read."""
+    groups = list(services.groups.groups.values())
+    await refresh_ends(groups, services.topics.image, ask)
 
 
 def watch_security(services: Services) -> None:

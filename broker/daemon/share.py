@@ -40,17 +40,14 @@ def made_share_standing(
     coordinator = ShareCoordinator(state, loop)
     if fleet is not None:
         fleet.remembers(coordinator)
-    if fleet is None or fleet.peers is None:
+    if fleet is None or fleet.peers is None or fleet.log_ends is None:
         persister = StatesPersister(coordinator)
         return ShareStanding(coordinator, coordinator, persister, LocalProgress(persister))
-    from broker.fleet.peers.log_ends import PeerLogEnds
     from broker.share.state.over_nodes.routed import RoutedShareStates
 
-    ask = fleet.peers.ask
-    states = RoutedShareStates(coordinator, state.topics, ask, monotonic)
-    ends = PeerLogEnds(ask, monotonic)
-    persister = StatesPersister(states)
-    return ShareStanding(coordinator, states, persister, FleetProgress(persister, ends.of))
+    states = RoutedShareStates(coordinator, state.topics, fleet.peers.ask, monotonic)
+    persister, ends = StatesPersister(states), fleet.log_ends.of
+    return ShareStanding(coordinator, states, persister, FleetProgress(persister, ends))
 
 
 def made_share_reads(

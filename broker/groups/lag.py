@@ -1,4 +1,5 @@
-"""Lag of groups: in records, and in time by both clocks (time.md 10).
+"""Lag of groups: in records, and in time by both clocks (time.md 10); in a fleet in records alone
+where another node leads the partition.
 
 Read from any thread: what the event loop may change meanwhile is copied first. A partition that is
 deleted, or an offset committed for an older topic of the same name, has no lag.
@@ -23,14 +24,18 @@ class Standing(NamedTuple):
     topic: str
     partition: int
     value: OffsetCommitValue
-    log: Log
+    log: Log | None
+    """None where another node leads the partition: times are known there."""
+    end: int
+    """The high watermark; of another node as it said lately."""
 
     @property
     def records(self) -> int:
         """Offsets between what is committed and the end; those that are gone cannot be read."""
-        snapshot = self.log.snapshot
-        start = max(self.value.offset, snapshot.log_start_offset)
-        return max(0, snapshot.high_watermark - start)
+        start = self.value.offset
+        if self.log is not None:
+            start = max(start, self.log.snapshot.log_start_offset)
+        return max(0, self.end - start)
 
 
 def standings(groups: Mapping[str, Group], image: "MetadataImage") -> Iterator[Standing]:
@@ -46,7 +51,7 @@ def standings_of(group: Group, image: "MetadataImage") -> Iterator[Standing]:
         found = topic.partition(index) if topic is not None else None
         if topic is None or found is None or value.topic_id not in {ZERO_UUID, topic.topic_id}:
             continue
-        if found.leader_elsewhere is not None:
-            continue  # what its end is, that node knows
-        if value.offset >= 0:
-            yield Standing(group.group_id, name, index, value, found.log)
+        log = found.log if found.leader_elsewhere is None else None
+        end = found.end_elsewhere if log is None else log.snapshot.high_watermark
+        if value.offset >= 0 and end is not None:
+            yield Standing(group.group_id, name, index, value, log, end)

@@ -74,6 +74,8 @@ def _is_exact(groups: GroupCoordinator) -> bool:
 
 def _times(standing: Standing) -> Iterable[Sample]:
     labels = standing.group, standing.topic, str(standing.partition)
+    if standing.log is None:
+        return
     try:
         lag = standing.log.search.lag_at(standing.value.offset, may_wait=False)
     except (NotInMemory, StorageError):

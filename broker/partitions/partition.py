@@ -45,7 +45,7 @@ SEARCH_BYTES = 4096
 class Partition:
     """One partition as the handlers see it. Used from the event loop only."""
 
-    __slots__ = ("_serving", "leadership", "log", "writer")
+    __slots__ = ("_serving", "end_elsewhere", "leadership", "log", "writer")
 
     def __init__(self, log: Log, serving: PartitionServices) -> None:
         """Nothing is read or written."""
@@ -54,11 +54,13 @@ class Partition:
         self.writer: PartitionWriter = PartitionWriter(log, serving, self)
         self.leadership: Leadership | None = None
         """None: this node leads it, as the only one."""
+        self.end_elsewhere: int | None = None
+        """High watermark that its leader, another node, has said lately."""
         self._serving = serving
 
     def led_by(self, leadership: Leadership) -> None:
         """In a fleet, from now on. Fetches that wait here look again."""
-        self.leadership = leadership
+        self.leadership, self.end_elsewhere = leadership, None
         self.writer.led_by(leadership)
 
     @property

@@ -158,14 +158,15 @@ def _summary(group: Mapping[str, Any]) -> Sequence[str]:
 def _partition(state: Mapping[str, Any]) -> Sequence[str]:
     from config.quantities import number
 
-    record_ms = state["lag_record_time_ms"]
+    lags = (state["lag_record_time_ms"], state["lag_arrival_ms"])
+    record, arrival = (NOTHING if each is None else _span(each) for each in lags)
     return (
         f"{state['topic']}-{state['partition']}",
         str(state["offset"]),
         str(state["high_watermark"]),
         number(state["lag_records"]),
-        NOTHING if record_ms is None else _span(record_ms),
-        _span(state["lag_arrival_ms"]),
+        record,
+        arrival,
         exactly(state["next_record_time"]) if state["next_record_time"] else NOTHING,
     )
 

@@ -4,10 +4,11 @@ On one node all of it is at hand; in a fleet the states and the ends of partitio
 nodes, which are asked before an answer is made.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple, Protocol
 
+from broker.groups.ends_elsewhere import Ends
 from broker.groups.share.persister import UNINITIALIZED, SharePersister, StateSummary
 from broker.partitions.partition import Partition
 from broker.runtime.deferred import Deferred
@@ -18,8 +19,6 @@ from protocol.errors import ErrorCode, KafkaError
 UNKNOWN_LAG = -1
 MOST_ASKED = 10_000
 """Share partitions of one answer whose states other nodes may have."""
-Ends = Callable[[Iterable[Partition]], Awaitable[Mapping[Partition, int]]]
-"""High watermarks, by partition, of those whose leaders say so."""
 
 
 class SharePlace(NamedTuple):

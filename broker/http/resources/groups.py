@@ -181,20 +181,29 @@ def _place(standing: Standing) -> tuple[str, int]:
 
 
 def _standing(standing: Standing) -> dict[str, object]:
-    value, search = standing.value, standing.log.search
-    lag = search.lag_at(value.offset)
-    is_behind = lag.records > 0
-    times = search.times_at(value.offset) if is_behind else None
+    value = standing.value
     return {
         "topic": standing.topic,
         "partition": standing.partition,
         "offset": value.offset,
         "committed_at": instant(value.commit_timestamp),
         "metadata": value.metadata,
-        "high_watermark": standing.log.snapshot.high_watermark,
-        "lag_records": lag.records,
-        "lag_record_time_ms": lag.record_ms,
-        "lag_arrival_ms": lag.arrival_ms,
+        "high_watermark": standing.end,
+        **_lag(standing),
+    }
+
+
+def _lag(standing: Standing) -> dict[str, object]:
+    """Without times where another node leads the partition."""
+    lag = times = None
+    if standing.log is not None:
+        search = standing.log.search
+        lag = search.lag_at(standing.value.offset)
+        times = search.times_at(standing.value.offset) if lag.records > 0 else None
+    return {
+        "lag_records": standing.records if lag is None else lag.records,
+        "lag_record_time_ms": None if lag is None else lag.record_ms,
+        "lag_arrival_ms": None if lag is None else lag.arrival_ms,
         "next_record_time": None if times is None else instant_or_none(times.record_ms),
         "next_arrival": None if times is None else instant_or_none(times.arrival_ms),
     }

@@ -49,10 +49,13 @@ def lag_in_time(standing: Standing | None, *, may_wait: bool) -> dict[str, objec
     """
     if standing is None:
         return None
+    untimed = {"group": standing.group, "records": standing.records, **_NO_TIMES}
+    if standing.log is None:
+        return untimed
     try:
         lag = standing.log.search.lag_at(standing.value.offset, may_wait=may_wait)
     except (StorageError, NotInMemory):
-        return {"group": standing.group, "records": standing.records, **_NO_TIMES}
+        return untimed
     return {
         "group": standing.group,
         "records": lag.records,
