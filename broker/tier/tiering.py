@@ -46,6 +46,11 @@ def while_copied(log: Log, copy_next: CopyNext) -> CopyNext:
     return lambda pace: copy_next(pace) if is_copied(log.config) else None
 
 
+def _when_known(log: Log, droppable: Callable[[], int]) -> int | None:
+    """The droppable offset; None while times of segments are unknown. DiskError, CorruptLog."""
+    return droppable() if learn_times(log, TIMES_AT_ONCE) else None
+
+
 class Tiering:
     """Rounds over all partitions. Used from the event loop."""
 
@@ -228,8 +233,6 @@ class Tiering:
 
     async def _drop(self, partition: Partition, tiered: TieredLog) -> None:
         log, parts = partition.log, self._parts
-        while not await parts.disk.run(learn_times, log, TIMES_AT_ONCE):
-            pass
         limits = local_limits_of(log.config, is_held=parts.clock_watch.look())
         if parts.space.is_scarce:
             sizes = [each.size_bytes for each in log.snapshot.local_segments]
@@ -237,7 +240,10 @@ class Tiering:
         now_ms = parts.clock.now_ms()
         is_rewritten = parts.logs.is_rewritten(log)
         droppable = partial(tiered.droppable, limits, now_ms, is_rewritten=is_rewritten)
-        below = await parts.disk.run(droppable)
+        while (below := await parts.disk.run(_when_known, log, droppable)) is None:
+            pass
+        if tiered.is_at_rest:
+            return
         if tiered.has_leaving:
             await parts.tier.copies.run(tiered.fence)
             await self._named(tiered)

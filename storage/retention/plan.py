@@ -153,18 +153,29 @@ def plan(
     segments: Sequence[SegmentFacts], log: LogFacts, limits: RetentionLimits, now_ms: int
 ) -> RetentionPlan:
     """Decide on every segment of a log (all of them, oldest first) as of `now_ms`."""
-    ends = (*(segment.base_offset for segment in segments[1:]), log.end_offset)
-    case = _Case(segments, ends, log, limits, now_ms)
-    going: list[Reason] = []
-    for qualifying in (case.before_start, case.over_size, case.over_age):
-        going += qualifying(len(going))
+    case = _case(segments, log, limits, now_ms)
+    going = case.going()
     decisions = (
         *(case.leaves(index, reason) for index, reason in enumerate(going)),
         *(case.stays(index, len(going)) for index in range(len(going), len(segments))),
     )
-    start = max(log.start_offset, ends[len(going) - 1]) if going else log.start_offset
     all_go = bool(segments) and len(going) == len(segments)
-    return RetentionPlan(decisions, all_go, start, log.high_watermark)
+    return RetentionPlan(decisions, all_go, case.start_after(len(going)), log.high_watermark)
+
+
+def start_after(
+    segments: Sequence[SegmentFacts], log: LogFacts, limits: RetentionLimits, now_ms: int
+) -> int:
+    """The start offset of the plan, without a word on those that stay, which may be many."""
+    case = _case(segments, log, limits, now_ms)
+    return case.start_after(len(case.going()))
+
+
+def _case(
+    segments: Sequence[SegmentFacts], log: LogFacts, limits: RetentionLimits, now_ms: int
+) -> "_Case":
+    ends = (*(segment.base_offset for segment in segments[1:]), log.end_offset)
+    return _Case(segments, ends, log, limits, now_ms)
 
 
 def judged(segment: SegmentFacts, clock: RetentionClock) -> tuple[int, JudgedBy]:
@@ -195,6 +206,18 @@ class _Case(NamedTuple):
     log: LogFacts
     limits: RetentionLimits
     now_ms: int
+
+    def going(self) -> list[Reason]:
+        """The reason of each that goes: the first ones of the log."""
+        found: list[Reason] = []
+        for qualifying in (self.before_start, self.over_size, self.over_age):
+            found += qualifying(len(found))
+        return found
+
+    def start_after(self, leaving: int) -> int:
+        """The start offset once so many have gone."""
+        start = self.log.start_offset
+        return max(start, self.ends[leaving - 1]) if leaving else start
 
     def before_start(self, first: int) -> list[Reason]:
         def reason(index: int) -> Reason | None:

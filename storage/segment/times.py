@@ -60,8 +60,11 @@ def last_arrival_of(segment: Segment, rules: IndexRules) -> int:
     return indexes.zones.last_arrival_ms
 
 
-def facts_of(snapshot: LogSnapshot) -> tuple[list[SegmentFacts], LogFacts]:
-    """Facts for retention about a log whose segments' times are known. Reads no file."""
+def facts_of(snapshot: LogSnapshot, first: int = 0) -> tuple[list[SegmentFacts], LogFacts]:
+    """Facts for retention about a log whose segments' times are known. Reads no file.
+
+    `first`: the number of the first segment that matters.
+    """
     segments = [
         SegmentFacts(
             segment.base_offset,
@@ -70,7 +73,7 @@ def facts_of(snapshot: LogSnapshot) -> tuple[list[SegmentFacts], LogFacts]:
             _last_arrival(segment),
             segment.mtime_ms,
         )
-        for index, segment in enumerate(snapshot.segments)
+        for index, segment in enumerate(snapshot.segments[first:], first)
     ]
     log = LogFacts(snapshot.log_start_offset, snapshot.high_watermark, snapshot.log_end_offset)
     return segments, log

@@ -13,7 +13,7 @@ from protocol.checksum import crc32c
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.files.layout import REMOTE_FILE
-from storage.tier.manifest import Manifest, apply, render_full
+from storage.tier.manifest import Manifest, RowTexts, apply, render_full
 
 
 class LocalState(NamedTuple):
@@ -24,9 +24,9 @@ class LocalState(NamedTuple):
     """First offset of the local part; all before it is in the store."""
 
 
-def save(fs: FileSystem, directory: str, state: LocalState) -> None:
-    """Makes it durable. DiskError: the old one stays."""
-    manifest = render_full(state.manifest)
+def save(fs: FileSystem, directory: str, state: LocalState, texts: RowTexts | None = None) -> None:
+    """Makes it durable. `texts`: those of the state before. DiskError: the old one stays."""
+    manifest = render_full(state.manifest, texts)
     start = state.local_start_offset
     head = json.dumps({"local_start_offset": start, "crc": _crc_of(start, manifest)})
     fs.write_atomically(f"{directory}/{REMOTE_FILE}", head.encode() + b"\n" + manifest + b"\n")

@@ -15,7 +15,7 @@ from storage.files.layout import LOG
 from storage.log.compaction_state import CleanPart
 from storage.producers.leader_epochs import EpochStart
 from storage.segment.segment import UNKNOWN
-from storage.tier.sealed import opened, sealed
+from storage.tier.sealed import opened, sealed, sealed_list, text_of
 
 FORMAT = 1
 
@@ -119,9 +119,34 @@ def changed(before: Manifest, change: Change, writer: str, now_ms: int) -> Manif
     )
 
 
-def render_full(manifest: Manifest) -> bytes:
-    """A manifest that needs none before it."""
-    return sealed({**_head(manifest), "segments": [_row(each) for each in manifest.segments]})
+class RowTexts:
+    """Texts of a manifest's rows, each made once: that of all is written after each copy.
+
+    One thread at a time.
+    """
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._texts: dict[str, tuple[RemoteSegment, bytes]] = {}
+
+    def of(self, segments: Sequence[RemoteSegment]) -> list[bytes]:
+        """The text of each; those of others are forgotten."""
+        known = self._texts
+        self._texts = {each.unique: self._known(known, each) for each in segments}
+        return [text for _, text in self._texts.values()]
+
+    @staticmethod
+    def _known(
+        known: Mapping[str, tuple[RemoteSegment, bytes]], segment: RemoteSegment
+    ) -> tuple[RemoteSegment, bytes]:
+        found = known.get(segment.unique)
+        return found if found and found[0] is segment else (segment, text_of(_row(segment)))
+
+
+def render_full(manifest: Manifest, texts: RowTexts | None = None) -> bytes:
+    """A manifest that needs none before it. `texts`: those of the one before it."""
+    rows = (texts or RowTexts()).of(manifest.segments)
+    return sealed_list(_head(manifest), "segments", rows)
 
 
 def render_delta(manifest: Manifest, change: Change) -> bytes:

@@ -4,7 +4,7 @@ The checksum is a number over the document's own text without blanks, keys in th
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from protocol.checksum import crc32c
@@ -15,7 +15,16 @@ _SUM = "checksum"
 
 def sealed(document: Mapping[str, Any]) -> bytes:
     """The object's bytes. The document has its `format`."""
-    return _text({**document, _SUM: crc32c(_text(document))})
+    return _with_sum(text_of(document))
+
+
+def sealed_list(document: Mapping[str, Any], name: str, texts: Iterable[bytes]) -> bytes:
+    """The bytes of a document that ends with a list of this name, of which the texts are known.
+
+    They are what `sealed` makes of all of it. The document has its `format`.
+    """
+    items = b",".join(texts)
+    return _with_sum(b'%s,"%s":[%s]}' % (text_of(document)[:-1], name.encode(), items))
 
 
 def opened(path: str, data: bytes, known_format: int, what: str) -> dict[str, Any]:
@@ -28,10 +37,15 @@ def opened(path: str, data: bytes, known_format: int, what: str) -> dict[str, An
             raise NewerFormat(path, f"format {number} is newer than {known_format}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptCheckpoint(path, f"no {what}: {error!r}") from error
-    if crc32c(_text(document)) != found:
+    if crc32c(text_of(document)) != found:
         raise CorruptCheckpoint(path, "its checksum is not that of its content")
     return dict(document)
 
 
-def _text(document: Mapping[str, Any]) -> bytes:
+def text_of(document: Mapping[str, Any]) -> bytes:
+    """Its text without blanks, keys in their order."""
     return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _with_sum(text: bytes) -> bytes:
+    return b'%s,"%s":%d}' % (text[:-1], _SUM.encode(), crc32c(text))

@@ -16,7 +16,7 @@ from storage.errors import LogOffline, StorageError
 from storage.locks import Lock
 from storage.log.compaction_state import CleanPart
 from storage.log.log import Log
-from storage.retention.plan import LogFacts, RetentionLimits, plan
+from storage.retention.plan import LogFacts, RetentionLimits, start_after
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.removal import wholly_before
 from storage.segment.segment import Segment
@@ -25,7 +25,7 @@ from storage.tier import local_state
 from storage.tier.copying import Destination, Pace, copy_segment
 from storage.tier.eligible import next_to_copy
 from storage.tier.local_state import LocalState
-from storage.tier.manifest import Change, Manifest, RemoteSegment
+from storage.tier.manifest import Change, Manifest, RemoteSegment, RowTexts
 from storage.tier.manifest_chain import ManifestChain
 from storage.tier.mirror import Closed, Mirror, by_base, taken_by
 from storage.tier.names import RECORDS, SIDE, EpochKeys, PartitionKeys, unique_text
@@ -58,6 +58,7 @@ class TieredLog:
         self._chain = ManifestChain(reach.store, keys, env.clock, env.rng, base)
         self._segments = RemoteSegments(reach, keys)
         self._state = known or LocalState(Manifest(0, *keys))
+        self._texts = RowTexts()
         self._unnamed = Unnamed()
         self._is_settled = self.is_retired = False
         self.is_named = False
@@ -360,7 +361,7 @@ class TieredLog:
         with self._saving:
             self._check_open()
             state = change(self._state)
-            local_state.save(self._env.fs, self.log.files.path, state)
+            local_state.save(self._env.fs, self.log.files.path, state, self._texts)
             self._state = state
         self._unnamed.end(row.unique for row in state.manifest.segments)
 
@@ -392,12 +393,11 @@ class TieredLog:
         and the store may have them as they were before. DiskError.
         """
         snapshot = self.log.snapshot
-        segments, _ = facts_of(snapshot)
-        local = segments[snapshot.first_local :]
+        local = facts_of(snapshot, snapshot.first_local)[0]
         start = snapshot.local_start_offset
         copied = self._same_end(snapshot) if is_rewritten else self.uploaded_end
         offsets = LogFacts(start, copied, snapshot.log_end_offset)
-        below = plan(local, offsets, limits, now_ms).start_offset
+        below = start_after(local, offsets, limits, now_ms)
         self._may_leave = frozenset(wholly_before(snapshot.local_segments, min(below, copied)))
         return below
 
@@ -414,6 +414,12 @@ class TieredLog:
     def has_leaving(self) -> bool:
         """True when `droppable` has found segments that may leave."""
         return bool(self._may_leave)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """True when `leave` would do nothing: none may, and all have gone that were to."""
+        start = self.log.snapshot.local_start_offset
+        return not self._may_leave and self._state.local_start_offset == start
 
     def leave(self, below: int) -> tuple[Segment, ...]:
         """Takes some local segments before `below` out of the directory, of those that

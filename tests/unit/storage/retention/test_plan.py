@@ -14,6 +14,7 @@ from storage.retention.plan import (
     SegmentFacts,
     judged,
     plan,
+    start_after,
 )
 from storage.retention.undelivered import Undelivered
 
@@ -257,6 +258,7 @@ def test_it_agrees_with_kafkas_passes_run_one_by_one(
     assert [d.base_offset for d in found.decisions if not d.goes] == [s.base_offset for s in left]
     assert [d.base_offset for d in found.decisions] == [s.base_offset for s in log]
     assert found.rolls_first == (not left)
+    assert found.start_offset == start_after(log, LogFacts(start, hw, end), limit, NOW)
 
 
 def test_what_is_over_the_size_and_came_just_now_stays_for_that() -> None:

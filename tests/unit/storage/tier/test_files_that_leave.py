@@ -8,6 +8,7 @@ from storage.env import Env
 from storage.errors import FileMissing
 from storage.files.layout import DELETED, LOG, segment_name
 from storage.log.lifecycle import learn_times
+from storage.retention.plan import RetentionLimits
 from storage.segment.removal import RemovedSegments
 from tests.support.disk.simdisk import SimFile, SimFileSystem
 from tests.support.disk.simenv import sim_env
@@ -111,3 +112,19 @@ def test_writers_do_not_wait_for_the_disk_when_files_leave(world: LeavingWorld) 
     assert world.disk.directories_synced == before
     world.reopen()
     assert world.log.snapshot.local_start_offset == below
+
+
+def test_a_log_is_at_rest_unless_files_may_leave_or_are_to(world: LeavingWorld) -> None:
+    none, now_ms = RetentionLimits(-1, -1), world.env.clock.now_ms()
+    assert learn_times(world.log, 1000)
+    world.tiered.droppable(none, now_ms)
+    assert world.tiered.is_at_rest
+    below = world.tiered.droppable(NOW, now_ms)
+    assert not world.tiered.is_at_rest
+    world.tiered.vouch(below)
+    world.tiered.droppable(none, now_ms)
+    assert not world.tiered.is_at_rest, "it is durable that they go"
+    while world.tiered.leave(0):
+        pass
+    assert world.log.snapshot.local_start_offset == below
+    assert world.tiered.is_at_rest
