@@ -1170,6 +1170,13 @@ class BrokerConfig:
         30_000,
         doc="Interval at which bytes in the database go to the object store.",
     )
+    horolog_fleet_balance_bytes: int = broker_key(
+        "horolog.fleet.balance.bytes",
+        size(0, 1 << 40),
+        2_097_152,
+        doc="Bytes a second that one node takes more from producers than another, from which on it "
+        "gives it a shard, one a minute; 0: shards go by their numbers alone.",
+    )
     horolog_fleet_commit_timeout_ms: int = broker_key(
         "horolog.fleet.commit.timeout.ms",
         millis(1000),

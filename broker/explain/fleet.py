@@ -37,6 +37,12 @@ PAGES: Mapping[str, Page] = {
         "instead, from where the next checkpoint moves them.",
         "Look at the store: PostgreSQL grows meanwhile.",
     ),
+    "fleet_shard_moved_for_load": Page(
+        "This node took more bytes from producers than another, by horolog.fleet.balance.bytes a "
+        "second at least, and gave it a shard that brings the two nearest to each other. Clients "
+        "follow to the next leader; an idle shard may come back for it.",
+        "Nothing. With one busy partition alone nothing moves: give its topic more of them.",
+    ),
     "fleet_schema_changed": Page(
         "This version's tables and functions were made in the database of the fleet. Earlier ones "
         "stay as they were, so that nodes of the version before go on."

@@ -260,6 +260,7 @@ class Committer:
         raise LifeEnded(f"a commit was refused: {answer}")
 
     def _committed(self, log: OwnedLog, span: Span, commit_id: CommitId, key: str | None) -> None:
+        self._tally.shard_bytes[log.shard.shard_id] += span.size_bytes
         log.mark_durable(span.end_offset)
         self._on_committed(log, span, commit_id, key)
         if log.durable_offset >= log.end_offset:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
-from broker.fleet.balance import plan
+from broker.fleet.balance import LoadTerms, plan
 from broker.fleet.catalog.port import CatalogError
 from broker.fleet.catalog.rows import Incarnation, NodeRow, OwnedShard, Registration
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
@@ -20,6 +20,7 @@ from broker.fleet.image import FleetImage
 from broker.fleet.node_watch import NodeWatch
 from broker.fleet.ownership import Ownership
 from broker.fleet.pacing import until_answered
+from broker.fleet.tally import ShardRates
 from broker.fleet.trimming import OwnerCommits, Trimming
 from broker.fleet.unnamed_objects import remove_orphans, remove_unnamed
 from broker.runtime.callbacks import failed
@@ -56,6 +57,9 @@ class Life:
         commits = OwnerCommits(self.committer, self.trimming)
         self.ownership = Ownership(reach, host, me, commits, self.spans, knows=image.knows)
         self._watch = NodeWatch(reach.catalog, reach.clock, reach.times)
+        self._rates = ShardRates()
+        self._moved_at = self.renewed_at
+        """Monotonic seconds of the last gift of a shard for its load; at first those of now."""
         self._checkpointer = None
         if reach.store is not None:
             self._checkpointer = Checkpointer(reach, self.committer, self.spans, identity)
@@ -83,6 +87,7 @@ class Life:
             self._renew(),
             self._looks(watch),
             self._rounds(watch, self.trimming.round),
+            self._rounds(self._reach.times.loads, self._report_loads),
             self._end_when_silent(watch),
             self._refuse_when_silent(watch),
         ]
@@ -178,14 +183,40 @@ class Life:
         await self._image.follow(self._metadata_version)
         silent = await self._watch.look(is_alive=self.is_held)
         nodes, shards = await self._nodes(), await catalog.shards()
-        chosen = plan(self.me, nodes, shards, silent - {self.me}, self._image.spread)
+        chosen = plan(
+            self.me,
+            nodes,
+            shards,
+            silent - {self.me},
+            self._image.spread,
+            terms=self._load_terms(),
+        )
         if chosen.take:
             await catalog.take(self.me, chosen.take)
         await self.ownership.follow()
         self._image.seen(await catalog.nodes(), await catalog.shards())
         for gift in chosen.gifts:
             await self.ownership.give(gift.shard, gift.to)
+        if chosen.is_for_load:
+            self._moved_at = self._reach.clock.monotonic()
+            self._reach.tally.moved_for_load += 1
+            event(
+                "fleet_shard_moved_for_load", "info", shard=chosen.gifts[0].shard.shard_id,
+                node=chosen.gifts[0].to.node_id,
+            )  # fmt: skip
         self.is_empty = self.is_leaving and not chosen.gifts
+
+    def _load_terms(self) -> LoadTerms:
+        """None moves for its load before the nodes have reported twice after the last one."""
+        times = self._reach.times
+        rested = self._reach.clock.monotonic() - self._moved_at
+        return LoadTerms(times.load_gap, may_give=rested >= times.load_rest)
+
+    async def _report_loads(self) -> None:
+        reach, led = self._reach, list(self.ownership.shards)
+        loads = self._rates.measure(reach.tally.shard_bytes, led, reach.clock.monotonic())
+        if loads:
+            await reach.catalog.report_loads(self.me, loads)
 
     async def _nodes(self) -> Sequence[NodeRow]:
         return [

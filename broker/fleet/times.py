@@ -25,6 +25,12 @@ class FleetTimes(NamedTuple):
     checkpoint: float = 30.0
     checkpoint_bytes: int = 64 * 1024 * 1024
     """Committed since the last checkpoint, and the next begins before its time."""
+    loads: float = 30.0
+    """Between reports of what the shards of a node take from producers."""
+    load_rest: float = 60.0
+    """After a shard was moved for its load, until its giver may move another one for that."""
+    load_gap: int = 0
+    """Bytes a second by which one node is ahead of another before a shard moves; 0: none does."""
     sweep: float = 3600.0
     """Between searches for objects that no row ever named."""
     keep: float = 60.0

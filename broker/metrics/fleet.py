@@ -119,6 +119,12 @@ FLEET_METRICS: Final[tuple[Metric[FleetView], ...]] = (
         _one(lambda fleet: fleet.tally.given_shards),
     ),
     counter(
+        "horolog_fleet_shards_moved_for_load",
+        "Shards that were handed to a node that took less from producers.",
+        (),
+        _one(lambda fleet: fleet.tally.moved_for_load),
+    ),
+    counter(
         "horolog_fleet_removed_objects",
         "Objects that no row named any more, and that this node removed.",
         (),

@@ -199,6 +199,19 @@ async def test_only_the_owner_gives_a_shard_and_only_to_the_living(catalog: Flee
     assert (await catalog.shards())[0] == ShardRow(0, second, 2)
 
 
+async def test_loads_are_those_of_the_owner_and_stay_with_the_shard(catalog: FleetCatalog) -> None:
+    first, second = await lives(catalog, 1), await lives(catalog, 2)
+    shard, _ = await catalog.take(first, 2)
+    await catalog.report_loads(first, {0: 700, 1: 5, 3: 9})
+    await catalog.report_loads(second, {0: 1})
+    assert [each.load for each in await catalog.shards()] == [700, 5, 0, 0]
+    assert await catalog.give(first, shard, second)
+    await catalog.report_loads(first, {0: 2, 1: 0})
+    assert [each.load for each in await catalog.shards()] == [700, 0, 0, 0]
+    await catalog.report_loads(second, {0: 800})
+    assert (await catalog.shards())[0] == ShardRow(0, second, 2, 800)
+
+
 async def test_a_commit_counts_once(catalog: FleetCatalog) -> None:
     owner = await owner_of_all(catalog)
     order = owner.commit(1, span(A, 0, 4), span(B, 0, 1, position=50))

@@ -1,7 +1,6 @@
 """`horolog fleet`: nodes of a fleet, as its rows in PostgreSQL have them. No broker is asked."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLUMNS = ("node", "address", "version", ">life", ">shards", "state")
+COLUMNS = ("node", "address", "version", ">life", ">shards", ">KB/s", "state")
 UNKNOWN_NODE = 1
 STORE = "The fleet's object store, as its brokers' horolog.tier.url has it."
 
@@ -89,13 +88,13 @@ def status(url: str) -> int:
 
     A shard is some partitions that have one owner. One without a living owner is taken over within
     moments of the end of a lease; longer than that, no node can: see the log of the brokers.
+    KB/s is what its shards took from producers in the last minute or so.
     """
     from broker.cli.tables import TablePage
 
     nodes, shards = _run(lambda: _with_catalog(url, _looked))
-    owned = Counter(each.owner for each in shards)
     page = TablePage()
-    page.table(COLUMNS, (_row(each, owned[each.incarnation]) for each in nodes))
+    page.table(COLUMNS, (_row(each, shards) for each in nodes))
     living = {each.incarnation for each in nodes if not each.is_fenced}
     unowned = sum(each.owner not in living for each in shards)
     page.line(f"{len(shards)} shards, {unowned} without an owner that lives.")
@@ -254,7 +253,7 @@ def _checked(url: str) -> str:
         raise click.BadParameter(str(error), param_hint="--url") from error
 
 
-def _row(node: "NodeRow", shards: int) -> Sequence[str]:
+def _row(node: "NodeRow", shards: Sequence["ShardRow"]) -> Sequence[str]:
     state = "lives"
     if node.is_fenced:
         state = "is gone"
@@ -262,4 +261,6 @@ def _row(node: "NodeRow", shards: int) -> Sequence[str]:
         state = "gives its shards away"
     node_id, life = node.incarnation
     host, port = node.address
-    return str(node_id), f"{host}:{port}", node.version, str(life), str(shards), state
+    loads = [each.load for each in shards if each.owner == node.incarnation]
+    counts = str(life), str(len(loads)), str(sum(loads) // 1000)
+    return str(node_id), f"{host}:{port}", node.version, *counts, state

@@ -87,6 +87,9 @@ class FleetCatalog(Protocol):
     async def shards(self) -> Sequence[ShardRow]:
         """All shards in order."""
 
+    async def report_loads(self, me: Incarnation, loads: Mapping[int, int]) -> None:
+        """Notes bytes a second by shard, of those that are this incarnation's."""
+
     async def take(self, me: Incarnation, at_most: int) -> Sequence[OwnedShard]:
         """Shards without a living owner become this incarnation's, each in a new epoch."""
 

@@ -105,6 +105,10 @@ class PostgresCatalog:
         """As the port has it."""
         return [_shard(row) for row in await self._others.ask(sql.SHARDS)]
 
+    async def report_loads(self, me: Incarnation, loads: Mapping[int, int]) -> None:
+        """As the port has it."""
+        await self._others.ask(sql.REPORT_LOADS, *me, list(loads), list(loads.values()))
+
     async def take(self, me: Incarnation, at_most: int) -> Sequence[OwnedShard]:
         """As the port has it."""
         return _owned(await self._others.ask(sql.TAKE, *me, at_most))
@@ -278,7 +282,7 @@ def _listener(text: str) -> ListenerAddress:
 
 def _shard(row: Row) -> ShardRow:
     owner = None if row["owner"] is None else Incarnation(row["owner"], row["incarnation"])
-    return ShardRow(row["shard_id"], owner, row["epoch"])
+    return ShardRow(row["shard_id"], owner, row["epoch"], row["bytes_per_second"])
 
 
 def _owned(rows: Sequence[Row]) -> Sequence[OwnedShard]:

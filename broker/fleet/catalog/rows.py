@@ -74,6 +74,8 @@ class ShardRow(NamedTuple):
     shard_id: int
     owner: Incarnation | None
     epoch: int
+    load: int = 0
+    """Bytes a second that its owner took for it from producers, over the last minute or so."""
 
 
 class OwnedShard(NamedTuple):

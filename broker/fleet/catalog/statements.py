@@ -45,7 +45,11 @@ WITH drained AS (
   UPDATE node SET draining = $2 WHERE node_id = $1 RETURNING node_id)
 SELECT node_id, pg_notify('horolog_shards', '') FROM drained
 """
-SHARDS = "SELECT shard_id, owner, incarnation, epoch FROM shard ORDER BY shard_id"
+SHARDS = """
+SELECT shard_id, owner, incarnation, epoch, coalesce(bytes_per_second, 0) AS bytes_per_second
+  FROM shard LEFT JOIN shard_load USING (shard_id) ORDER BY shard_id
+"""
+REPORT_LOADS = "SELECT report_loads_v1($1, $2, $3, $4)"
 TAKE = """
 WITH me AS (
   SELECT FROM node WHERE node_id = $1 AND incarnation = $2 AND NOT fenced FOR SHARE),

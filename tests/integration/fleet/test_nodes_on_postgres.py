@@ -82,8 +82,16 @@ class MachineClock:
 class Machine:
     """A node, and the disk that it finds again."""
 
-    def __init__(self, url: str, fleet_id: UUID, node_id: int, objects: MemoryObjects) -> None:
-        self._url, self._fleet_id, self._objects = url, fleet_id, objects
+    def __init__(
+        self,
+        url: str,
+        fleet_id: UUID,
+        node_id: int,
+        objects: MemoryObjects,
+        *,
+        times: FleetTimes = TIMES,
+    ) -> None:
+        self._url, self._fleet_id, self._objects, self._times = url, fleet_id, objects, times
         self.node_id = node_id
         self.disk = Disk()
         self.host = SimHost(self.disk)
@@ -92,7 +100,7 @@ class Machine:
         self.host = SimHost(self.disk)
         self.catalog = PostgresCatalog(self._url, LIMITS)
         reach = FleetReach(
-            self.catalog, self._objects, MachineClock(), TIMES, Inline(), FleetTally()
+            self.catalog, self._objects, MachineClock(), self._times, Inline(), FleetTally()
         )
         address = NodeAddress("localhost", 9092)
         order = Registration(self.node_id, UUID(int=self.node_id), address, "1")
@@ -274,6 +282,45 @@ async def test_nothing_acknowledged_is_lost_though_nodes_and_postgres_die(
 
     check(fleet, await committed(catalog, objects))
     assert sum(row.epoch for row in await catalog.shards()) > SHARDS, "shards had several owners"
+    for machine in fleet.machines:
+        await machine.kill()
+    await catalog.close()
+
+
+async def owners(catalog: PostgresCatalog) -> dict[int, int | None]:
+    """Nodes by the shards that they own."""
+    rows = await catalog.shards()
+    return {row.shard_id: row.owner.node_id if row.owner else None for row in rows}
+
+
+@pytest.mark.timeout(120)
+async def test_busy_shards_go_to_different_nodes(server: PostgresServer) -> None:
+    """Two of one node are written to: the other gets one, and gives an idle one for it."""
+    url = await asyncio.to_thread(server.new_fleet, SHARDS)
+    catalog, objects = PostgresCatalog(url, LineLimits(5, 30)), MemoryObjects()
+    facts = await catalog.facts()
+    await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", list(range(SHARDS)))]))
+    times = TIMES._replace(loads=0.5, load_rest=1.5, load_gap=200)
+    fleet = RealFleet([Machine(url, facts.fleet_id, each, objects, times=times) for each in (1, 2)])
+    for machine in fleet.machines:
+        machine.start()
+    end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    while sorted((await owners(catalog)).values(), key=str) != [1, 1, 2, 2]:
+        assert asyncio.get_running_loop().time() < end, "shards are not even"
+        await asyncio.sleep(0.1)
+
+    busy = [shard for shard, node in (await owners(catalog)).items() if node == 1]
+    sequence = 0
+    while len({(await owners(catalog))[each] for each in busy}) == 1:
+        assert asyncio.get_running_loop().time() < end, "both stay where they were"
+        for each in busy:
+            await fleet.produce(PartitionKey(TOPIC, each), Value(0, sequence))
+            sequence += 1
+    loads = {row.shard_id: row.load for row in await catalog.shards()}
+    assert all(bool(loads[each]) is (each in busy) for each in loads), loads
+    while sorted((await owners(catalog)).values(), key=str) != [1, 1, 2, 2]:
+        assert asyncio.get_running_loop().time() < end, "no idle one came back"
+        await asyncio.sleep(0.1)
     for machine in fleet.machines:
         await machine.kill()
     await catalog.close()

@@ -42,7 +42,10 @@ from tests.support.fleet.sim_store import SimObjects, SimStore
 NODES, SHARDS, PARTITIONS = 3, 4, 5
 FLEET = FleetFacts(UUID(int=1), "cluster", SHARDS)
 TOPIC = UUID(int=100)
-TIMES = FleetTimes(watch=1.5, flush=0.05, inline_bytes=180, checkpoint=6.0, keep=20.0)
+TIMES = FleetTimes(watch=1.5, flush=0.05, inline_bytes=180, checkpoint=6.0, keep=20.0, loads=1e9)
+BUSY = TIMES._replace(loads=3.0, load_rest=7.0, load_gap=40)
+"""Some histories move shards for what they take."""
+BUSY_EVERY = 4
 START_MS = 1_700_000_000_000
 ANSWER_SECONDS = 12.0
 
@@ -83,7 +86,7 @@ class SimNode:
         self.host = self.disk.host(world.dice)
         catalog = FaultyCatalog(world.rows, self.way, world.dice)
         store = SimStore(world.objects, self.way, world.dice)
-        reach = FleetReach(catalog, store, NodeClock(self.way), TIMES, Inline(), FleetTally())
+        reach = FleetReach(catalog, store, NodeClock(self.way), world.times, Inline(), FleetTally())
         address = NodeAddress("node", self.node_id)
         order = Registration(self.node_id, self.directory_id, address, "1")
         self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())
@@ -116,6 +119,7 @@ class FleetWorld:
 
     def __init__(self, seed: int, *, has_real_logs: bool = False) -> None:
         self.dice = random.Random(seed)
+        self.times = BUSY if seed % BUSY_EVERY == BUSY_EVERY - 1 else TIMES
         self.has_real_logs = has_real_logs
         self.objects = SimObjects()
         self.catalog_step_ms = 0

@@ -175,6 +175,11 @@ class ModelCatalog:
     async def shards(self) -> Sequence[ShardRow]:
         return list(self.shard_rows)
 
+    async def report_loads(self, me: Incarnation, loads: Mapping[int, int]) -> None:
+        for shard_id, load in loads.items():
+            if self.shard_rows[shard_id].owner == me:
+                self.shard_rows[shard_id] = self.shard_rows[shard_id]._replace(load=load)
+
     async def take(self, me: Incarnation, at_most: int) -> Sequence[OwnedShard]:
         if self._living(me) is None:
             return []
@@ -189,10 +194,9 @@ class ModelCatalog:
         return [OwnedShard(row.shard_id, row.epoch) for row in self.shard_rows if row.owner == me]
 
     async def give(self, me: Incarnation, shard: OwnedShard, to: Incarnation) -> bool:
-        row = self.shard_rows[shard.shard_id]
-        if row != ShardRow(shard.shard_id, me, shard.epoch) or self._living(to) is None:
+        if not self.owns(me, shard) or self._living(to) is None:
             return False
-        self._owner(row, to)
+        self._owner(self.shard_rows[shard.shard_id], to)
         return True
 
     async def commit(self, order: CatalogCommit) -> CommitAnswer:
@@ -303,7 +307,7 @@ class ModelCatalog:
         part = self.parts.get(key)
         if self._living(me) is None:
             return CommitAnswer.FENCED
-        if self.shard_rows[shard.shard_id] != ShardRow(shard.shard_id, me, shard.epoch):
+        if not self.owns(me, shard):
             return CommitAnswer.STALE
         if part is None or part.shard_id != shard.shard_id:
             return CommitAnswer.NO_PARTITION
@@ -322,7 +326,7 @@ class ModelCatalog:
         part = self.parts.get(key)
         if self._living(me) is None:
             return CommitAnswer.FENCED
-        if self.shard_rows[shard.shard_id] != ShardRow(shard.shard_id, me, shard.epoch):
+        if not self.owns(me, shard):
             return CommitAnswer.STALE
         if part is None or part.shard_id != shard.shard_id:
             return CommitAnswer.NO_PARTITION
@@ -370,8 +374,13 @@ class ModelCatalog:
         row = self.node_rows.get(me.node_id)
         return row if row is not None and row.incarnation == me and not row.is_fenced else None
 
+    def owns(self, me: Incarnation, shard: OwnedShard) -> bool:
+        """True while the shard is this incarnation's, in this epoch."""
+        row = self.shard_rows[shard.shard_id]
+        return (row.owner, row.epoch) == (me, shard.epoch)
+
     def _owner(self, row: ShardRow, owner: Incarnation) -> None:
-        self.shard_rows[row.shard_id] = ShardRow(row.shard_id, owner, row.epoch + 1)
+        self.shard_rows[row.shard_id] = row._replace(owner=owner, epoch=row.epoch + 1)
         self._note()
 
     def _refusal(
@@ -384,8 +393,7 @@ class ModelCatalog:
             return CommitAnswer.ALREADY if had.crc == order.crc else CommitAnswer.CONFLICT
         if self.newest.get(me) != number - 1:
             return CommitAnswer.GAP
-        if any(self.shard_rows[each.shard_id] != ShardRow(each.shard_id, me, each.epoch)
-               for each in order.shards):  # fmt: skip
+        if not all(self.owns(me, each) for each in order.shards):
             return CommitAnswer.STALE
         shards = {each.shard_id for each in order.shards}
         if any(key not in self.parts or self.parts[key].shard_id not in shards for key in named):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.fleet.catalog.ledger import EndedPartition, OrderAnswer, TransactionOrder
-from broker.fleet.catalog.rows import Incarnation, PartitionKey, ShardRow
+from broker.fleet.catalog.rows import Incarnation, PartitionKey
 from tests.support.fleet.model_catalog import ModelCatalog
 
 
@@ -52,7 +52,7 @@ class ModelLedger:
         node = catalog.node_rows.get(me.node_id)
         if node is None or node.is_fenced or node.incarnation != me:
             return OrderAnswer.FENCED
-        if catalog.shard_rows[shard.shard_id] != ShardRow(shard.shard_id, me, shard.epoch):
+        if not catalog.owns(me, shard):
             return OrderAnswer.STALE
         mine = shard.epoch, order.number, shard.shard_id
         newest = self._rows.newest.get(order.producer_id, (0, 0, 0))

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from broker.fleet.balance import BalancePlan, plan
+from broker.fleet.balance import UNEVEN, BalancePlan, LoadTerms, plan
 from broker.fleet.catalog.rows import Incarnation, NodeAddress, NodeRow, OwnedShard, ShardRow
 
 A, B, C = (Incarnation(each, 1) for each in (1, 2, 3))
@@ -97,3 +97,76 @@ def test_it_ends_even_from_anywhere(seed: int) -> None:
     counts = [sum(row.owner == each for row in rows) for each in nodes if each not in draining]
     assert sum(counts) == len(rows)
     assert max(counts) - min(counts) <= 1
+
+
+GAP = 10
+
+
+def loaded(owners: str, *loads: int) -> list[ShardRow]:
+    names = {"A": A, "B": B, "C": C}
+    return [
+        ShardRow(number, names[owner], 1, load)
+        for number, (owner, load) in enumerate(zip(owners, loads, strict=True))
+    ]
+
+
+def moves(me: Incarnation, rows: list[ShardRow], terms: LoadTerms) -> list[tuple[int, Incarnation]]:
+    gifts = plan(me, [node(A), node(B)], rows, terms=terms).gifts
+    return [(each.shard.shard_id, each.to) for each in gifts]
+
+
+@pytest.mark.parametrize(
+    ("owners", "loads", "given"),
+    [
+        ("AABB", (60, 30, 0, 0), [(1, B)]),  # 60 would only make B the busy one
+        ("AABB", (90, 0, 0, 0), []),  # one busy shard is busy anywhere
+        ("AABB", (50, 50, 95, 4), []),  # less than a gap to win
+        ("AABB", (0, 0, 60, 30), []),  # it is B that gives
+        ("AABBB", (40, 40, 1, 1, 1), [(0, B)]),
+    ],
+)
+def test_the_busiest_node_gives_the_shard_that_makes_them_most_alike(
+    owners: str, loads: tuple[int, ...], given: list[tuple[int, Incarnation]]
+) -> None:
+    assert moves(A, loaded(owners, *loads), LoadTerms(GAP)) == given
+    assert moves(A, loaded(owners, *loads), LoadTerms(GAP, may_give=False)) == []
+    assert moves(A, loaded(owners, *loads), LoadTerms(0)) == [], "by numbers alone"
+
+
+def test_who_got_a_busy_shard_gives_an_idle_one_for_it() -> None:
+    rows = loaded("ABBB", 60, 30, 0, 0)
+    assert moves(B, rows, LoadTerms(GAP)) == [(3, A)]
+    assert moves(B, rows, LoadTerms(0)) == [(3, A)], "the last one of all"
+    rows = loaded("ABBB", 60, 0, 0, 30)
+    assert moves(B, rows, LoadTerms(GAP)) == [(2, A)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_loads_end_nearer_to_each_other_and_rest(seed: int) -> None:
+    """However they are spread: the numbers are even, and after some moves nothing moves."""
+    dice = random.Random(seed)
+    nodes = [Incarnation(each, 1) for each in range(dice.randint(2, 4))]
+    listed = [node(each) for each in nodes]
+    rows = [
+        ShardRow(each, nodes[each % len(nodes)], 1, dice.choice((0, 0, 0, 1, 5, 20, 100, 400)))
+        for each in range(24)
+    ]
+    before, made = apart(rows, nodes), 0
+    for _ in range(100):
+        for me in nodes:
+            for shard, to in plan(me, listed, rows, terms=LoadTerms(GAP)).gifts:
+                rows[shard.shard_id] = rows[shard.shard_id]._replace(owner=to)
+                made += 1
+    assert not any(plan(me, listed, rows, terms=LoadTerms(GAP)).gifts for me in nodes), "no rest"
+    counts = Counter(each.owner for each in rows)
+    assert max(counts.values()) - min(counts.values()) <= UNEVEN
+    assert apart(rows, nodes) <= before
+    assert made < 60
+
+
+def apart(rows: list[ShardRow], nodes: list[Incarnation]) -> int:
+    loads = Counter(dict.fromkeys(nodes, 0))
+    for row in rows:
+        if row.owner is not None:
+            loads[row.owner] += row.load
+    return max(loads.values()) - min(loads.values())
