@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from broker.cli.main import main
 from protocol.apis import create_topics, incremental_alter_configs, share_acknowledge
+from protocol.apis.delete_groups import DeleteGroupsRequest
 from tests.integration.test_share_groups import beat, fetched
 from tests.support.clients.admin import Admin
 from tests.support.clients.wire import WireClient
@@ -64,7 +65,10 @@ def make_topics(client: WireClient) -> None:
 
 def reject_all(client: WireClient) -> None:
     """A member reads all there is, and rejects it."""
-    (part,) = beat(client, "a", 0, "t").assignment.topic_partitions
+    answer = beat(client, "a", 0, "t")
+    while not (answer.assignment and answer.assignment.topic_partitions):
+        answer = beat(client, "a", answer.member_epoch, "t")  # it is decided a second later, or so
+    (part,) = answer.assignment.topic_partitions
     epoch, got = 0, []
     while not got:
         answer = fetched(client, part.topic_id, epoch)
@@ -145,6 +149,7 @@ def test_letters_go_back_once_with_their_times(
         monkeypatch.setenv("HOROLOG_HTTP", process.facts["http"])
         assert beat(client, "b", 0, "t").error_code == 0  # its groups are read
         assert "0 letters of dlq.t sent back." in said("--execute")
+        assert beat(client, "b", -1).error_code == 0
         reject_all(client)
         assert "3 in dlq.t that no redrive has looked at" in said()
         assert "0 in dlq.t" not in said("--execute")
@@ -166,3 +171,20 @@ def test_what_cannot_be_redriven_is_refused(tmp_path: Path) -> None:
         ):  # fmt: skip
             refused = admin.ask("POST", path + query, headers)
             assert (refused.status, refused.content["error"]["code"]) == (status, code), query
+
+
+def test_letters_of_a_group_that_is_gone_can_still_be_sent_back(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as (process, client):
+        admin, headers = Admin(process.facts["http"]), {"Authorization": f"Bearer {TOKEN}"}
+        path = "/api/share-groups/g/redrive"
+        make_topics(client)
+        producer = Producer({"bootstrap.servers": process.bootstrap})
+        producer.produce("t", b"v", timestamp=OLD_MS)
+        assert producer.flush(PATIENCE) == 0
+        reject_all(client)
+        (gone,) = client.call(DeleteGroupsRequest(groups_names=["g"]), 2).results
+        assert gone.error_code == 0
+        assert admin.get("/api/groups")["groups"] == []
+        assert admin.ask("POST", path, headers).content["sent"] == 1
+        other = admin.ask("POST", "/api/share-groups/horolog.redrive.g/redrive", headers)
+        assert (other.status, other.code) == (409, "no_share_group")

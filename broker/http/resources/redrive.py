@@ -62,11 +62,19 @@ async def _send_back(services: RedriveServices, asked: Asked) -> object:
     try:
         outcome = await services.redrive.send_back(call)
     except KafkaError as error:
-        if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
-            raise ApiError(409, "redrive_under_way", f"{error.message}: ask again later") from error
-        raise
+        raise _refusal(error, PREFIX + name) from error
     _check_rights(outcome)
     return {**_standing(services, name, letters), "executed": True, **_result(outcome)}
+
+
+def _refusal(error: KafkaError, remembers: str) -> ApiError | KafkaError:
+    """As people are to hear it."""
+    if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
+        return ApiError(409, "redrive_under_way", f"{error.message}: ask again later")
+    if error.code == ErrorCode.NOT_COORDINATOR:
+        text = f"Another node coordinates the group {remembers}, which remembers it: ask that one"
+        return ApiError(409, "other_node", text)
+    return error
 
 
 def _check_rights(outcome: RedriveOutcome) -> None:
@@ -80,14 +88,12 @@ def _check_rights(outcome: RedriveOutcome) -> None:
 
 def _letters(services: RedriveServices, asked: Asked) -> TopicImage:
     """The topic of letters that is meant; ApiError."""
-    group = find_group(services.groups, asked.path["group"], asked.caller)
-    if group.group_type is not GroupType.SHARE:
-        text = f"Group {group.group_id!r} is no share group: others give up no records"
-        raise ApiError(409, "no_share_group", text)
-    settings = services.config.group_config(group.group_id)
-    name = asked.fields["letters"] or settings.errors_deadletterqueue_topic_name
+    group = asked.path["group"]
+    named = services.config.group_config(group).errors_deadletterqueue_topic_name
+    _check_group(services, asked.caller, group, has_letters=bool(named))
+    name = asked.fields["letters"] or named
     if not name:
-        text = f"Group {group.group_id!r} has no errors.deadletterqueue.topic.name: name letters="
+        text = f"Group {group!r} has no errors.deadletterqueue.topic.name: name letters="
         raise ApiError(409, "no_letters", text)
     found = find_topic(services.topics, name, asked.caller)
     _check_may_read(asked.caller, name)
@@ -99,6 +105,20 @@ def _letters(services: RedriveServices, asked: Asked) -> TopicImage:
     return found
 
 
+def _check_group(
+    services: RedriveServices, caller: Caller, name: str, *, has_letters: bool
+) -> None:
+    """ApiError for a group that nothing is known of, and for one of another type. One with letters
+    may be gone, or be coordinated by another node of a fleet.
+    """
+    if has_letters and caller.sees_group(name) and name not in services.groups.groups:
+        return
+    group = find_group(services.groups, name, caller)
+    if group.group_type is not GroupType.SHARE:
+        text = f"Group {name!r} is no share group: others give up no records"
+        raise ApiError(409, "no_share_group", text)
+
+
 def _check_may_read(caller: Caller, topic: str) -> None:
     if not caller.may(AclOperation.READ, ResourceType.TOPIC, topic):
         text = f"{caller.principal} may not READ topic {topic!r}: see kafka-acls"
@@ -107,7 +127,10 @@ def _check_may_read(caller: Caller, topic: str) -> None:
 
 def _standing(services: RedriveServices, group: str, letters: TopicImage) -> "Mapping[str, object]":
     progress = services.redrive.progress(group, letters.name)
-    progress.check()
+    try:
+        progress.check()
+    except KafkaError as error:
+        raise _refusal(error, progress.name) from error
     positions = progress.positions()
     partitions = []
     for index, each in enumerate(letters.partitions):

@@ -28,8 +28,8 @@ DAY_MS = 86_400_000
 OLD_MS = BATCH_TIME - 3_600_000
 
 
-async def made(**settings: str) -> ShareReadWorld:
-    world = await share_read_world()
+async def made(durability: str = "os", **settings: str) -> ShareReadWorld:
+    world = await share_read_world(horolog_durability=durability)
     await world.make_topic(LETTERS, 2, errors_deadletterqueue_group_enable="true")
     await world.configure(**(settings or COPIES))
     return world
@@ -49,7 +49,7 @@ def values(world: ShareReadWorld, partition: int = 0, topic: str = "t") -> list[
 
 
 async def send(world: ShareReadWorld, *rows: Any, partition: int = 0, topic: str = "t") -> None:
-    request = produce_request(build_batch(rows), topic=topic, partition=partition)
+    request = produce_request(build_batch(rows), topic=topic, partition=partition, acks=-1)
     answer = await world.call(request, 12)
     assert answer.responses[0].partition_responses[0].error_code == 0
 
@@ -177,13 +177,14 @@ class DiedError(Exception):
     """The broker dies here."""
 
 
+@pytest.mark.parametrize("power_cut", [None, 1, 2, 3])
 @pytest.mark.parametrize("step", range(6))
-async def test_kill_9_at_any_step_loses_no_letter_and_repeats_none(
-    step: int, monkeypatch: pytest.MonkeyPatch
+async def test_the_end_of_the_broker_at_any_step_loses_no_letter_and_repeats_none(
+    step: int, power_cut: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two pieces of two letters, in two partitions of origin; each piece takes three writes."""
     monkeypatch.setattr("broker.groups.redrive.redrive_call.MOST_LETTERS", 2)
-    world = await made()
+    world = await made("by-acks")
     await send(world, *(letter(each, partition=each % 2) for each in range(4)), topic=LETTERS)
     left = [step]
 
@@ -201,7 +202,7 @@ async def test_kill_9_at_any_step_loses_no_letter_and_repeats_none(
         patch.setattr(RedriveCall, "_append_all", counted(RedriveCall._append_all))
         with pytest.raises(DiedError):
             await redriven(world)
-    again = await world.again()
+    again = await world.again(world.remains(power_cut))
     outcome = await redriven(again)
     assert outcome.stopped is None
     assert (values(again), values(again, 1)) == ([b"0", b"2"], [b"1", b"3"])
