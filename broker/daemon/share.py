@@ -54,6 +54,11 @@ def made_share_reads(
     services: ShareServices, server: Connections, fleet: "Fleet | None"
 ) -> ShareReads:
     """Nobody reads. It hears of connections that end, and of partitions that others lead."""
+    if fleet is not None and fleet.peers is not None:
+        from broker.fleet.peers.appends import PeerAppends
+
+        append = PeerAppends(fleet.peers.ask).append
+        services = services._replace(append_elsewhere=append)
     reads = ShareReads(services)
     server.on_lost.append(reads.connection_lost)
     if fleet is not None:

@@ -15,7 +15,7 @@ from broker.runtime.memory_account import MemoryAccount, MemoryClass
 from broker.runtime.probes import BrokerProbes
 from broker.share.acknowledging import Acknowledging
 from broker.share.fetch import FetchTerms, ShareFetcher, ShareFetchParts
-from broker.share.letters.dead_letters import DeadLetters
+from broker.share.letters.dead_letters import AppendElsewhere, DeadLetters, nobody_elsewhere
 from broker.share.served_partition import ShareParts
 from broker.share.served_partitions import ServedPartitions
 from broker.share.sessions import ShareSession, ShareSessions
@@ -46,6 +46,7 @@ class ShareServices(NamedTuple):
     clock_watch: ClockWatch
     memory: MemoryAccount
     probes: BrokerProbes
+    append_elsewhere: AppendElsewhere = nobody_elsewhere
 
 
 class ShareReads:
@@ -59,7 +60,12 @@ class ShareReads:
         self.sessions = ShareSessions(lambda: config.broker_config.group_share_max_share_sessions)
         self.counts = ShareCounts()
         self.letters = DeadLetters(
-            services.topics, services.rules, config, services.clock, services.probes
+            services.topics,
+            services.rules,
+            config,
+            services.clock,
+            services.probes,
+            elsewhere=services.append_elsewhere,
         )
         self.partitions = ServedPartitions(
             ShareParts(

@@ -1,12 +1,13 @@
 """Dead letters on their way to their topic, which a group names and the topic allows (KIP-1191).
 
-A letter goes to the partition of its record's number, modulo the count of the target's; in a fleet,
-where that is not led here, to the next one that is. It is as durable as the topic promises for
+A letter goes to the partition of its record's number, modulo the count of the target's, by Produce
+where another node of a fleet leads that. It is as durable as the topic promises for
 acks=all before anybody hears of it. Used from the event loop only.
 """
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from broker.partitions.partition import ACKS_ALL, Partition
@@ -26,6 +27,8 @@ from storage.env import Clock
 from storage.validation.internal_batch import own_batch
 
 ENABLED = "errors.deadletterqueue.group.enable"
+AppendElsewhere = Callable[[Partition, bytes], Awaitable[None]]
+"""Appends a batch to a partition that another node leads, durably. KafkaError."""
 MOST_COUNTED = 10_000
 """Share partitions of which letters are counted apart; of more only all together."""
 NONE_YET: Counter[str] = Counter()
@@ -33,6 +36,11 @@ NONE_YET: Counter[str] = Counter()
 
 class NoLetter(Exception):  # noqa: N818 - the state it found
     """Raised when no letter can be written; the text says why."""
+
+
+async def nobody_elsewhere(partition: Partition, _: bytes) -> None:
+    """The `AppendElsewhere` of a broker that knows no other. KafkaError."""
+    partition.check_leads()
 
 
 class DeadLetters:
@@ -45,8 +53,10 @@ class DeadLetters:
         config: ConfigStore,
         clock: Clock,
         probes: BrokerProbes,
+        *,
+        elsewhere: AppendElsewhere,
     ) -> None:
-        """Nothing is looked up before the first letter."""
+        """Nothing is looked up before the first letter. `elsewhere` appends at other nodes."""
         self.written: Counter[str] = Counter()
         """Letters by reason."""
         self._by_origin: dict[tuple[str, str, int], Counter[str]] = {}
@@ -57,6 +67,7 @@ class DeadLetters:
         self._config = config
         self._clock = clock
         self._probes = probes
+        self._elsewhere = elsewhere
         self._tasks: set[asyncio.Task[None]] = set()
 
     def written_of(self, group: str, topic: str, index: int) -> Counter[str]:
@@ -105,10 +116,7 @@ class DeadLetters:
             found = await wait_for(origin.on_lane(read))
             if found.rows:
                 batch = build_batch(found.rows)
-                outcome = target.writer.append_own(own_batch(batch, terms.now_ms), ACKS_ALL)
-                if isinstance(outcome, Deferred):
-                    await wait_for(outcome)
-                self._probes.appended(target.topic, len(batch), len(found.rows), None)
+                await self._append(target, batch, terms.now_ms, len(found.rows))
                 self._count(origin, group, found.reasons)
             offset = found.next_offset
 
@@ -129,12 +137,20 @@ class DeadLetters:
             raise NoLetter(f"{name} does not allow for it: {ENABLED} is false")
         if "compact" in config.cleanup_policy:
             raise NoLetter(f"{name} is compacted")
-        count = len(topic.partitions)
-        for index in range(count):
-            found = topic.partitions[(origin.index + index) % count]
-            if isinstance(found, Partition) and found.leader_elsewhere is None:
-                return found
-        raise NoLetter(f"no partition of {name} is led here")
+        found = topic.partitions[origin.index % len(topic.partitions)]
+        if not isinstance(found, Partition):
+            raise NoLetter(f"no partition of {name} is at work")
+        return found
+
+    async def _append(self, target: Partition, batch: bytearray, now_ms: int, count: int) -> None:
+        """Returns when the letters are durable. KafkaError."""
+        if target.leader_elsewhere is not None:
+            await self._elsewhere(target, bytes(batch))
+            return
+        outcome = target.writer.append_own(own_batch(batch, now_ms), ACKS_ALL)
+        if isinstance(outcome, Deferred):
+            await wait_for(outcome)
+        self._probes.appended(target.topic, len(batch), count, None)
 
     async def _make(self, origin: Partition, name: str) -> None:
         if not self._config.broker_config.errors_deadletterqueue_auto_create_topics_enable:

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.apis.api_versions import ApiVersionsRequest
 from tests.integration.fleet.test_export import command
 from tests.integration.fleet.test_tokens import add_alice
 from tests.integration.test_sasl import PASSWORD
-from tests.support.clients.queue_member import QueueMember, asked
+from tests.support.clients.queue_member import REJECT, QueueMember, asked
 from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.tier.s3_server import S3Server, free_ports
@@ -124,6 +124,41 @@ def test_nodes_without_a_way_to_each_other_serve_no_queues(
     node = secured(fleet, 1, tmp_path, knows=False)
     keys = {each.api_key for each in asked(node.bootstrap, ApiVersionsRequest()).api_keys}
     assert SHARE_FETCH not in keys
+
+
+def test_letters_go_to_whoever_leads_their_topic(fleet: FleetOfBrokers) -> None:
+    nodes = [fleet.start(each, SETTINGS) for each in (1, 2)]
+    fleet.wait_until_met()
+    make(nodes[0].bootstrap)
+    admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
+    letters = NewTopic("dlq.t", 1, config={"errors.deadletterqueue.group.enable": "true"})
+    admin.create_topics([letters])["dlq.t"].result(30)
+    member = QueueMember(nodes[0].bootstrap, "g", "t")
+    member.begin_with_the_first(errors_deadletterqueue_topic_name="dlq.t")
+    fill(nodes[0].bootstrap)
+    member.join()
+    for index in range(PARTITIONS):
+        assert sum(last - first + 1 for first, last, _ in member.take(index, REJECT)) == 10
+    found = places_of_letters(fleet.bootstrap, 10 * PARTITIONS)
+    assert found == {(index, offset) for index in range(PARTITIONS) for offset in range(10)}
+
+
+def places_of_letters(bootstrap: str, count: int) -> set[tuple[int, int]]:
+    """Partitions and offsets of the records that so many letters are of."""
+    reader = Consumer({
+        "bootstrap.servers": bootstrap, "group.id": "judge", "auto.offset.reset": "earliest",
+    })  # fmt: skip
+    reader.assign([TopicPartition("dlq.t", 0, 0)])
+    found: list[tuple[int, int]] = []
+    while len(found) < count:
+        message = reader.poll(30)
+        assert message is not None, f"{len(found)} letters"
+        told = dict(message.headers() or [])
+        names = ("__dlq.errors.partition", "__dlq.errors.offset")
+        index, offset = (int(told[name] or b"") for name in names)
+        found.append((index, offset))
+    reader.close()
+    return set(found)
 
 
 class Plain:
