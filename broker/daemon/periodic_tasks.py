@@ -29,6 +29,7 @@ CLOCK_CHECK_SECONDS = 1.0
 STARTS_CHECK_SECONDS = 5.0
 MEMORY_SECONDS = 5.0
 ENDS_SECONDS = 5.0
+SHARE_STARTS_SECONDS = 30.0
 TELEMETRY_SECONDS = 5.0
 SWEEP_FIRST_SECONDS = 600.0
 TIER_FIRST_SECONDS = 1.0
@@ -117,7 +118,7 @@ def watch_tier(services: Services) -> None:
 
 def watch_groups(services: Services) -> None:
     """Has old offsets of groups removed, and keeps what share groups remember short."""
-    settings, pruning = services.config.broker_config, services.share_pruning
+    settings, pruning = services.config.broker_config, services.share_standing.pruning
     services.tasks.every(
         "offsets",
         lambda: settings.offsets_retention_check_interval_ms / 1000,
@@ -133,6 +134,9 @@ def watch_groups(services: Services) -> None:
         lambda: settings.share_coordinator_state_topic_prune_interval_ms / 1000,
         pruning.prune,
     )
+    starts = services.share_standing.starts
+    if starts is not None:
+        services.tasks.every("share_starts", lambda: SHARE_STARTS_SECONDS, starts.refresh)
     if services.fleet is not None and services.fleet.log_ends is not None:
         ask = services.fleet.log_ends.of
         services.tasks.every("ends", lambda: ENDS_SECONDS, lambda: watch_ends(services, ask))

@@ -8,7 +8,7 @@ from broker.partitions.partition_services import KeptForQueues
 from broker.server.services import bound
 from broker.share.share_reads import ShareReads
 from broker.share.state.coordinator import ShareCoordinator
-from broker.share.undelivered import UndeliveredRecords
+from broker.share.undelivered import StartsOf, UndeliveredRecords
 from config.store import ConfigStore
 
 
@@ -17,6 +17,7 @@ class QueueServices(NamedTuple):
 
     share_states: ShareCoordinator
     share_reads: ShareReads
+    share_starts: StartsOf
     config: ConfigStore
 
 
@@ -26,6 +27,8 @@ def made_redrive(services: object, kept: KeptForQueues) -> Redrive:
     AttributeError for a service that is not there yet.
     """
     found: QueueServices = bound(QueueServices, services)
-    undelivered = UndeliveredRecords(found.share_states, found.share_reads.partitions, found.config)
+    undelivered = UndeliveredRecords(
+        found.share_states, found.share_reads.partitions, found.config, found.share_starts
+    )
     kept.source = undelivered.of
     return Redrive(bound(RedriveParts, services))

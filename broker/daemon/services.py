@@ -76,7 +76,6 @@ from broker.server.endpoints import AdvertisedEndpoints
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
 from broker.share.share_reads import ShareServices
-from broker.share.state.pruning import ShareStatePruning
 from broker.state.services import StateServices
 from broker.tasks.cleaner import Cleaner
 from broker.tasks.disk_watch import DiskWatch
@@ -309,7 +308,7 @@ class Services:
         )
         share = made_share_standing(state, self.fleet, self.loop, self._machine.monotonic)
         self.share_states, self.share_progress = share.coordinator, share.progress
-        self.share_standing, self.share_pruning = share, ShareStatePruning(share.coordinator)
+        self.share_standing, self.share_starts = share, share.starts_of
         self.groups = GroupCoordinator(
             state,
             self.clock_watch,

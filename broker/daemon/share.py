@@ -10,11 +10,14 @@ from broker.groups.share.progress import FleetProgress, LocalProgress, ProgressS
 from broker.groups.share.states_persister import StatesPersister
 from broker.share.share_reads import ShareReads, ShareServices
 from broker.share.state.coordinator import ShareCoordinator
+from broker.share.state.pruning import ShareStatePruning
 from broker.share.state.store import ShareStates
+from broker.share.undelivered import StartsOf, nowhere_else
 from broker.state.services import StateServices
 
 if TYPE_CHECKING:
     from broker.daemon.fleet import Fleet
+    from broker.share.state.over_nodes.starts import StartsElsewhere
 
 
 class ShareStanding(NamedTuple):
@@ -28,6 +31,18 @@ class ShareStanding(NamedTuple):
     """For coordinators of groups."""
     progress: ProgressService
     """For those who look."""
+    starts: "StartsElsewhere | None" = None
+    """For retention; None without other nodes."""
+
+    @property
+    def pruning(self) -> ShareStatePruning:
+        """Keeps what is stored here short."""
+        return ShareStatePruning(self.coordinator)
+
+    @property
+    def starts_of(self) -> StartsOf:
+        """Starts that other nodes remember."""
+        return nowhere_else if self.starts is None else self.starts.of
 
 
 def made_share_standing(
@@ -44,10 +59,12 @@ def made_share_standing(
         persister = StatesPersister(coordinator)
         return ShareStanding(coordinator, coordinator, persister, LocalProgress(persister))
     from broker.share.state.over_nodes.routed import RoutedShareStates
+    from broker.share.state.over_nodes.starts import StartsElsewhere
 
     states = RoutedShareStates(coordinator, state.topics, fleet.peers.ask, monotonic)
     persister, ends = StatesPersister(states), fleet.log_ends.of
-    return ShareStanding(coordinator, states, persister, FleetProgress(persister, ends))
+    starts = StartsElsewhere(coordinator, state.topics, state.config, states.summary)
+    return ShareStanding(coordinator, states, persister, FleetProgress(persister, ends), starts)
 
 
 def made_share_reads(

@@ -1,11 +1,12 @@
 """Records that retention leaves where they are, since a share group has not finished them.
 
 `horolog.share.retention.hold` of a group: from its first unfinished record on. Where its state is
-not known yet, as after a start, all records stay. Asked by retention, for each log, from any
+not known yet, as after a start, all records stay; in a fleet its start is known of other nodes, as
+of a short time ago. Asked by retention, for each log, from any
 thread: only the groups that have the setting are looked at.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from broker.share.ages import first_unfinished
@@ -18,17 +19,27 @@ from config.store import ConfigStore
 from storage.log.log import Log
 from storage.retention.undelivered import Undelivered
 
+StartsOf = Callable[[ShareKey], int | None]
+"""Start of a share partition whose state another node remembers."""
+
 
 class UndeliveredRecords:
     """Records that share groups keep, of all logs."""
 
     def __init__(
-        self, states: ShareCoordinator, served: ServedPartitions, config: ConfigStore
+        self,
+        states: ShareCoordinator,
+        served: ServedPartitions,
+        config: ConfigStore,
+        elsewhere: StartsOf,
     ) -> None:
-        """Looks at nothing yet."""
+        """Looks at nothing yet. `elsewhere`: the start of what other nodes remember, -1 where
+        nobody has read, None while it is not known.
+        """
         self._states = states
         self._served = served
         self._config = config
+        self._elsewhere = elsewhere
         self._seen: Mapping[str, object] | None = None
         self._groups: list[str] = []
 
@@ -43,11 +54,7 @@ class UndeliveredRecords:
         """Groups with the setting: its mapping is another one after each change."""
         settings = self._config.settings_of(ResourceKind.GROUP)
         if settings is not self._seen:
-            config = self._config
-            self._groups = [
-                each for each in settings if config.group_config(each).horolog_share_retention_hold
-            ]
-            self._seen = settings
+            self._groups, self._seen = keeping_groups(self._config), settings
         return self._groups
 
     def _of_group(self, group: str, topic_id: UUID, index: int) -> Undelivered | None:
@@ -60,8 +67,21 @@ class UndeliveredRecords:
         states = self._states
         is_read = states.loading.has_read(states.topic.index_of(key.owner))  # first: it may end
         state = states.states.get(key)
-        if state is None:
-            return None if is_read else Undelivered(0, most_ms)
-        return (
-            None if state.start_offset == UNKNOWN else Undelivered(first_unfinished(state), most_ms)
-        )
+        if state is not None:
+            start = UNKNOWN if state.start_offset == UNKNOWN else first_unfinished(state)
+        else:
+            start = UNKNOWN if is_read else self._elsewhere(key)
+        if start is None:
+            return Undelivered(0, most_ms)
+        return None if start == UNKNOWN else Undelivered(start, most_ms)
+
+
+def keeping_groups(config: ConfigStore) -> list[str]:
+    """Groups with the setting."""
+    groups = config.settings_of(ResourceKind.GROUP)
+    return [each for each in groups if config.group_config(each).horolog_share_retention_hold]
+
+
+def nowhere_else(_: ShareKey) -> int | None:
+    """For a broker that has all states itself: what it has not read is not known."""
+    return None

@@ -45,6 +45,8 @@ TASKS: Mapping[str, HoldRow] = {
     "transactional_ids": HoldRow(Held.WAITS, "ids go by the age of their last use"),
     "share_snapshots": HoldRow(Held.GOES_ON, "which are old goes by offsets, not by their times"),
     "share_pruning": HoldRow(Held.GOES_ON, "records go that nothing is read from, whatever age"),
+    "share_starts": HoldRow(Held.GOES_ON, "offsets are asked of other nodes"),
+    "ends": HoldRow(Held.GOES_ON, "likewise"),
     "audit": HoldRow(Held.GOES_ON, "it writes rows, and removes none"),
     "security_audit": HoldRow(Held.GOES_ON, "likewise"),
     "waits": HoldRow(Held.GOES_ON, "fetches that wait follow a test clock's monotonic hand"),

@@ -59,6 +59,7 @@ def test_every_module_that_reads_wall_time_says_what_for() -> None:
 
 async def test_every_task_says_what_it_does_in_a_hold(broker: Broker) -> None:
     beside = {"disk", "scrubber", "tier", "orphans"}  # a tier: where one is set up
+    beside |= {"share_starts", "ends"}  # in a fleet
     assert {*broker.services.tasks.names, *beside} == set(TASKS)
 
 

@@ -50,7 +50,10 @@ SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "6",
     "group.share.record.lock.duration.ms": "3000",
     "group.share.min.record.lock.duration.ms": "1000",
+    "share.coordinator.snapshot.update.records.per.snapshot": "10",
+    "share.coordinator.state.topic.prune.interval.ms": "500",
 }
+"""Also so that state is snapshot and pruned all the time."""
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ from broker.server.services import bound
 from broker.share.share_reads import ShareReads, ShareServices
 from broker.share.state.coordinator import ShareCoordinator
 from broker.share.state.pruning import ShareStatePruning
+from broker.share.undelivered import nowhere_else
 from broker.state.services import StateServices
 from broker.topics.config_resources import ConfigResources
 from broker.topics.creation import TopicRules
@@ -298,6 +299,7 @@ class World:
             Unpacking(broker.lane, self.clock.monotonic),
             broker.memory,
         )
+        broker.share_starts = nowhere_else
         broker.redrive = made_redrive(broker, shared.kept)
         broker.logs.open_directory("test-cluster", NODE_ID)
         broker.topics.restore_settings()
