@@ -75,6 +75,7 @@ READERS: Mapping[str, str] = {
     "broker/groups/consumer/groups.py": _STAMPS,
     "broker/groups/consumer/migration.py": _STAMPS,
     "broker/groups/consumer/topic_matching.py": "when expressions are looked up again",
+    "broker/groups/redrive/progress.py": _STAMPS,
     "broker/groups/share/groups.py": "stamps, and how soon a group is assigned again",
     "broker/groups/streams/groups.py": "stamps, and how soon a group is assigned again",
     "broker/groups/coordinator.py": "stamps; `expire` waits in a hold",
