@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from protocol.apis.api_versions import ApiVersionsRequest
 from tests.integration.fleet.test_export import command
@@ -14,12 +22,13 @@ from tests.integration.test_sasl import PASSWORD
 from tests.support.clients.queue_member import REJECT, QueueMember, asked
 from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server, free_ports
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-PARTITIONS, SHARE_FETCH = 4, 78
+PARTITIONS, MANY, SHARE_FETCH = 4, 24, 78
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "share.coordinator.state.topic.num.partitions": "8",
@@ -34,9 +43,9 @@ def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[Fle
         yield brokers
 
 
-def make(bootstrap: str) -> None:
+def make(bootstrap: str, partitions: int = PARTITIONS) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("t", PARTITIONS)])["t"].result(30)
+    admin.create_topics([NewTopic("t", partitions)])["t"].result(30)
 
 
 def fill(bootstrap: str) -> None:
@@ -88,7 +97,9 @@ def all_taken_of_nothing(member: QueueMember) -> None:
     member.leave()
 
 
-def secured(fleet: FleetOfBrokers, node_id: int, tmp_path: Path, *, knows: bool) -> NodeProcess:
+def secured(
+    fleet: FleetOfBrokers, node_id: int, tmp_path: Path, *, knows: bool, **settings: str
+) -> NodeProcess:
     """A node that others reach by a log-in alone; clients come in the clear."""
     plain, sasl = free_ports(2)
     properties = tmp_path / "fleet.properties"
@@ -100,7 +111,7 @@ def secured(fleet: FleetOfBrokers, node_id: int, tmp_path: Path, *, knows: bool)
     properties.chmod(0o600)
     client = {"horolog.fleet.client.config": str(properties)} if knows else {}
     return fleet.start(node_id, {
-        **SETTINGS, **client,
+        **SETTINGS, **client, **{name.replace("_", "."): each for name, each in settings.items()},
         "listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}",
         "sasl.enabled.mechanisms": MECHANISM,
         "horolog.fleet.listener": "SASL_PLAINTEXT",
@@ -116,6 +127,33 @@ def test_nodes_log_in_to_each_other(fleet: FleetOfBrokers, tmp_path: Path) -> No
     member.begin_with_the_first()
     fill(plain[0])
     all_taken(member, 0)
+
+
+def test_nodes_need_the_right_to_act_for_the_cluster(fleet: FleetOfBrokers, tmp_path: Path) -> None:
+    """Until then members read what the group's coordinator remembers by itself."""
+    rights = {
+        "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super_users": "User:ANONYMOUS",
+    }
+    nodes = [secured(fleet, each, tmp_path, knows=True, **rights) for each in (1, 2)]
+    plain = [each.bootstrap for each in nodes]
+    add_alice(Plain(plain[0]))
+    make(plain[0], MANY)
+    member = QueueMember(plain[0], "g", "t")
+    member.begin_with_the_first()
+    until(lambda: "CLUSTER_AUTHORIZATION_FAILED" in logged(tmp_path) or not member.join())
+    assert len(member.join()) < MANY
+    right = AclBinding(
+        ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:alice", "*",
+        AclOperation.CLUSTER_ACTION, AclPermissionType.ALLOW,
+    )  # fmt: skip
+    admin = AdminClient({"bootstrap.servers": plain[0]})
+    admin.create_acls([right])[right].result(30)
+    until(lambda: len(member.join()) == MANY, "the member gets no more partitions")
+
+
+def logged(tmp_path: Path) -> str:
+    return "".join(each.read_text() for each in tmp_path.glob("node-*.log"))
 
 
 def test_nodes_without_a_way_to_each_other_serve_no_queues(
