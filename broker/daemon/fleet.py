@@ -111,7 +111,8 @@ class Fleet:
         self._parts = parts
         self._settings = settings = parts.config.broker_config
         assert settings.horolog_fleet_url is not None
-        clock, self._url = LoopClock(parts.monotonic), str(settings.horolog_fleet_url)
+        clock = LoopClock(parts.monotonic, parts.env.clock.now_ms)
+        self._url = str(settings.horolog_fleet_url)
         wait = settings.horolog_fleet_commit_timeout_ms / 1000
         self.commit = FleetCommit(parts.local, clock, loop.call_later, wait)
         self._catalog = PostgresCatalog(self._url)
@@ -253,6 +254,11 @@ class Fleet:
     def _rows(self) -> Trimming | None:
         life = None if self._node is None else self._node.life
         return None if life is None else life.trimming
+
+    @property
+    def image(self) -> BrokerImage:
+        """Nodes, shards and topics, as the rows had them at the last look."""
+        return self._image
 
     @property
     def me(self) -> Incarnation | None:

@@ -51,6 +51,7 @@ class LoopClock(NamedTuple):
     """The `FleetClock` of this machine."""
 
     monotonic: Callable[[], float]
+    wall_ms: Callable[[], int]
 
     async def sleep(self, seconds: float) -> None:
         """As the port has it."""

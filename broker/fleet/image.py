@@ -68,6 +68,9 @@ class BrokerImage:
         self._on_deleted = on_deleted
         self.rows: Sequence[TopicRow] = ()
         """Topics as the rows have them."""
+        self.nodes: Sequence[NodeRow] = ()
+        """Nodes as the rows had them at the last look, and shards."""
+        self.shards: Sequence[ShardRow] = ()
         self._seen: tuple[object, ...] = ()
         self.version = -1
         """Of the rows that are here."""
@@ -99,6 +102,7 @@ class BrokerImage:
 
     def seen(self, nodes: Sequence[NodeRow], shards: Sequence[ShardRow]) -> None:
         """As the port has it."""
+        self.nodes, self.shards = nodes, shards
         living = {
             each.incarnation.node_id: {
                 name: Endpoint(host, port) for name, host, port in each.listeners

@@ -136,12 +136,14 @@ class Life:
             await self._reach.clock.sleep(self._reach.times.renew)
 
     async def _renewal(self) -> None:
-        began = self._reach.clock.monotonic()
-        renewal = await self._reach.catalog.renew(self.me)
+        clock, gap = self._reach.clock, self._reach.tally.clock_gap
+        began, wall_ms = clock.monotonic(), clock.wall_ms()
+        renewal = await self._reach.catalog.renew(self.me, gap.ahead_ms)
         if renewal is None:
             raise LifeEnded("it was fenced")
+        gap.seen(wall_ms, renewal.now_ms, clock.wall_ms())
         if not self.is_held:
-            self.held_since = self._reach.clock.monotonic()
+            self.held_since = clock.monotonic()
         self.renewed_at = max(self.renewed_at, began)
         self._metadata_version = max(self._metadata_version, renewal.metadata_version)
 

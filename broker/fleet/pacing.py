@@ -1,12 +1,15 @@
 """Repeats a statement until it has an answer."""
 
+from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker.fleet.catalog.port import CatalogError
 from broker.fleet.times import FleetTimes
 
 T = TypeVar("T")
+LOOKS = 20
+"""Of which the quickest one counts."""
 
 
 class FleetClock(Protocol):
@@ -17,6 +20,40 @@ class FleetClock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Returns after some seconds."""
+
+    def wall_ms(self) -> int:
+        """The time that records of this node get."""
+
+
+class ClockDistance(NamedTuple):
+    """Distance of two clocks: between `ahead_ms` less and more `uncertain_ms`."""
+
+    uncertain_ms: float
+    ahead_ms: float
+
+
+class ClockGap:
+    """Distance of a node's wall clock from the catalog's: to be shown, nothing goes by it."""
+
+    def __init__(self) -> None:
+        """Nothing was asked."""
+        self._looks: deque[ClockDistance] = deque(maxlen=LOOKS)
+
+    def seen(self, before_ms: int, there_ms: int, after_ms: int) -> None:
+        """The catalog said its time between two looks at the wall clock."""
+        half_ms = (after_ms - before_ms) / 2
+        if half_ms >= 0:  # else the clock was set meanwhile
+            self._looks.append(ClockDistance(half_ms, before_ms + half_ms - there_ms))
+
+    @property
+    def known(self) -> ClockDistance | None:
+        """By the quickest of the last answers; None before the first one."""
+        return min(self._looks, default=None)
+
+    @property
+    def ahead_ms(self) -> int | None:
+        """By how much this node's clock is ahead; negative: behind."""
+        return None if self.known is None else round(self.known.ahead_ms)
 
 
 async def until_answered(

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from broker.fleet.catalog.rows import OwnedShard
+from broker.fleet.pacing import ClockGap
 from broker.runtime.probes import Histogram
 
 
@@ -30,6 +31,7 @@ class FleetTally:
         """Those of them that were given because their node took more than another."""
         self.shard_bytes: Counter[int] = Counter()
         """Bytes that were committed, by shard, while it was led here."""
+        self.clock_gap = ClockGap()
         self.removed_objects = 0
         """Objects that no row named any more."""
 

@@ -7,6 +7,7 @@ from broker.http.port.route import HttpRoute
 from broker.http.resources import (
     clock,
     compaction,
+    fleet,
     group_reset,
     groups,
     offenders,
@@ -27,6 +28,7 @@ from broker.http.timeline import queues, time_lookup, timeline
 
 ROUTES: tuple[HttpRoute[Any], ...] = (
     *topics.ROUTES,
+    *fleet.ROUTES,
     *segments.ROUTES,
     *retention.ROUTES,
     *compaction.ROUTES,

@@ -47,6 +47,11 @@ def _led(view: FleetView) -> Iterable[Sample]:
     return [((), float(sum(1 for _ in view.topics.image.led_here())))]
 
 
+def _clock_ahead(view: FleetView) -> Iterable[Sample]:
+    known = None if view.fleet is None else view.fleet.tally.clock_gap.known
+    return () if known is None else [((), known.ahead_ms / 1000)]
+
+
 def _answers(view: FleetView) -> Iterable[Sample]:
     return () if view.fleet is None else labelled(view.fleet.tally.answers)
 
@@ -68,6 +73,12 @@ FLEET_METRICS: Final[tuple[Metric[FleetView], ...]] = (
         "Shards of which this node leads the partitions.",
         (),
         _one(lambda fleet: fleet.owned_shards),
+    ),
+    gauge(
+        "horolog_fleet_clock_ahead_seconds",
+        "Time by which this node's clock is ahead of the catalog's; negative: behind.",
+        (),
+        _clock_ahead,
     ),
     gauge("horolog_fleet_led_partitions", "Partitions that this node leads.", (), _led),
     gauge(

@@ -91,6 +91,7 @@ READERS: Mapping[str, str] = {
     "broker/quotas/mutations.py": "rates of clients",
     "broker/daemon/refusals.py": "a clock before 2026 refuses the start",
     "broker/topics/removal_warning.py": _SHOWN,
+    "broker/daemon/fleet.py": _SHOWN,
     "broker/daemon/oauth_listeners.py": "whether a token has begun, and has not ended",
     "broker/daemon/sasl_listeners.py": _SESSIONS,
     "broker/daemon/serve.py": "the clock of tests",

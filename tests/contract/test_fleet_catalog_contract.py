@@ -199,6 +199,15 @@ async def test_only_the_owner_gives_a_shard_and_only_to_the_living(catalog: Flee
     assert (await catalog.shards())[0] == ShardRow(0, second, 2)
 
 
+async def test_a_node_says_how_far_its_clock_is_ahead(catalog: FleetCatalog) -> None:
+    me = await lives(catalog)
+    assert (await catalog.nodes())[0].ahead_ms is None
+    await catalog.renew(me, -90_000)
+    assert (await catalog.nodes())[0].ahead_ms == -90_000
+    await catalog.renew(me)
+    assert (await catalog.nodes())[0].ahead_ms is None
+
+
 async def test_loads_are_those_of_the_owner_and_stay_with_the_shard(catalog: FleetCatalog) -> None:
     first, second = await lives(catalog, 1), await lives(catalog, 2)
     shard, _ = await catalog.take(first, 2)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.clients.node_packages import commands, installed_packages
 from tests.support.page.browser import chromium, missing, until, watched_page
-from tests.support.page.timeline_answers import queues, timeline
+from tests.support.page.timeline_answers import nodes, queues, timeline
 from tests.support.page.timeline_world import HOUR, TOPICS, timeline_broker
 from tests.support.worlds.live_topic import LiveBroker
 
@@ -117,6 +117,38 @@ def test_a_topic_may_have_any_name(browser: "Browser", live: LiveBroker) -> None
         assert page.title() == "Horolog: time"
         assert page.locator("img").count() == 0
         page.unroute_all()
+
+
+def test_a_broker_that_stands_alone_shows_no_nodes(opened: Opened) -> None:
+    with opened() as page:
+        assert page.locator("#fleet").is_hidden()
+
+
+def test_nodes_of_a_fleet_are_shown_with_their_clocks(browser: "Browser", live: LiveBroker) -> None:
+    origin = f"http://{live.http.address}"
+    with watched_page(browser, origin, viewport=WIDE) as page:
+        page.route("**/api/fleet", lambda route: route.fulfill(json=nodes("<b>here:9092")))
+        page.goto(f"{origin}/")
+        page.locator("#nodes tbody tr").nth(2).wait_for()
+        assert "This is node 2; 3 of 64 shards" in page.locator("#nodes caption").inner_text()
+        rows = page.locator("#nodes tbody tr").all()
+        cells = [each.locator("th, td").all_inner_texts() for each in rows]
+        assert [each[1] for each in cells] == ["<b>here:9092"] * 3
+        assert [each[6] for each in cells] == ["1 min 30 s ahead", "12 ms behind", "\u2013"]
+        assert [each[2] for each in cells] == ["alive", "draining", "gone"]
+
+
+def test_who_may_not_see_the_nodes_sees_the_rest(browser: "Browser", live: LiveBroker) -> None:
+    origin = f"http://{live.http.address}"
+    refused = {"error": {"code": "denied", "message": "DESCRIBE of the cluster is not allowed"}}
+    with browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.route("**/api/fleet", lambda route: route.fulfill(status=403, json=refused))
+        page.goto(f"{origin}/")
+        page.locator("#rows .row .next", has_text="goes in").first.wait_for()
+        page.locator("#totals", has_text="Overdue").wait_for()
+        assert page.locator("#status").text_content() == "Live"
+        assert page.locator("#fleet").is_hidden()
 
 
 def test_queues_are_shown_with_what_is_due_next_and_the_oldest_first(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLUMNS = ("node", "address", "version", ">life", ">shards", ">KB/s", "state")
+COLUMNS = ("node", "address", "version", ">life", ">shards", ">KB/s", ">clock ms", "state")
 UNKNOWN_NODE = 1
 STORE = "The fleet's object store, as its brokers' horolog.tier.url has it."
 
@@ -88,7 +88,8 @@ def status(url: str) -> int:
 
     A shard is some partitions that have one owner. One without a living owner is taken over within
     moments of the end of a lease; longer than that, no node can: see the log of the brokers.
-    KB/s is what its shards took from producers in the last minute or so.
+    KB/s is what its shards took from producers in the last minute or so; clock ms, by how much its
+    clock is ahead of PostgreSQL's.
     """
     from broker.cli.tables import TablePage
 
@@ -263,4 +264,5 @@ def _row(node: "NodeRow", shards: Sequence["ShardRow"]) -> Sequence[str]:
     host, port = node.address
     loads = [each.load for each in shards if each.owner == node.incarnation]
     counts = str(life), str(len(loads)), str(sum(loads) // 1000)
-    return str(node_id), f"{host}:{port}", node.version, *counts, state
+    ahead = "" if node.ahead_ms is None or node.is_fenced else f"{node.ahead_ms:+}"
+    return str(node_id), f"{host}:{port}", node.version, *counts, ahead, state

@@ -63,8 +63,11 @@ class FleetCatalog(Protocol):
     async def register(self, order: Registration) -> Incarnation | None:
         """Begins a new life of a node. None while that of another directory is not fenced."""
 
-    async def renew(self, me: Incarnation) -> LeaseRenewal | None:
-        """Shows that the incarnation lives. None when it is fenced, or another has begun."""
+    async def renew(self, me: Incarnation, ahead_ms: int | None = None) -> LeaseRenewal | None:
+        """Shows that the incarnation lives. None when it is fenced, or another has begun.
+
+        `ahead_ms`: what it knows of its clock against the catalog's; noted, to be shown.
+        """
 
     async def nodes(self) -> Sequence[NodeRow]:
         """All nodes that ever lived."""

@@ -76,9 +76,9 @@ class PostgresCatalog:
         )  # fmt: skip
         return Incarnation(order.node_id, rows[0]["incarnation"]) if rows else None
 
-    async def renew(self, me: Incarnation) -> LeaseRenewal | None:
+    async def renew(self, me: Incarnation, ahead_ms: int | None = None) -> LeaseRenewal | None:
         """As the port has it."""
-        rows = await self._leases.ask(sql.RENEW, *me)
+        rows = await self._leases.ask(sql.RENEW, *me, ahead_ms)
         return LeaseRenewal(rows[0]["now_ms"], rows[0]["topics_version"]) if rows else None
 
     async def nodes(self) -> Sequence[NodeRow]:
@@ -272,6 +272,7 @@ def _node(row: Row) -> NodeRow:
         row["fenced"],
         row["draining"],
         tuple(map(_listener, row["listeners"])),
+        row["ahead_ms"],
     )
 
 

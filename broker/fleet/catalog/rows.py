@@ -66,6 +66,8 @@ class NodeRow(NamedTuple):
     is_fenced: bool
     is_draining: bool
     listeners: Sequence[ListenerAddress] = ()
+    ahead_ms: int | None = None
+    """By how much its clock is ahead of the catalog's; None: it has not said."""
 
 
 class ShardRow(NamedTuple):

@@ -18,14 +18,14 @@ INSERT INTO wal (node_id, incarnation, seq, crc) SELECT $1, incarnation, 0, 0 FR
   RETURNING incarnation
 """
 RENEW = """
-UPDATE node SET renewals = renewals + 1, renewed = clock_timestamp()
+UPDATE node SET renewals = renewals + 1, renewed = clock_timestamp(), ahead_ms = $3
   WHERE node_id = $1 AND incarnation = $2 AND NOT fenced
   RETURNING (extract(epoch FROM renewed) * 1000)::bigint AS now_ms,
     (SELECT topics_version FROM fleet) AS topics_version
 """
 NODES = """
 SELECT node_id, incarnation, host, port, version, fenced, draining, renewals, listeners,
-    (extract(epoch FROM renewed) * 1000)::bigint AS renewed_ms
+    ahead_ms, (extract(epoch FROM renewed) * 1000)::bigint AS renewed_ms
   FROM node ORDER BY node_id
 """
 FENCE = """

@@ -68,7 +68,7 @@ def test_status_shows_who_lives_and_what_nobody_owns(server: PostgresServer) -> 
     assert shown.returncode == 0, shown.stderr
     lines = [" ".join(each.split()) for each in shown.stdout.splitlines()]
     assert lines == [
-        "node address version life shards KB/s state",
+        "node address version life shards KB/s clock ms state",
         "1 broker1:9092 1.2.3 1 3 0 lives",
         "2 broker2:9092 1.2.3 1 0 0 is gone",
         "4 shards, 1 without an owner that lives.",

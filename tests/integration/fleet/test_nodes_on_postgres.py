@@ -75,6 +75,9 @@ class MachineClock:
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def wall_ms(self) -> int:
+        return int(self.monotonic() * 1000)
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 

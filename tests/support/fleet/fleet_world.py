@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -53,8 +54,9 @@ ANSWER_SECONDS = 12.0
 class NodeClock:
     """The time of one node, whose process may be stopped."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: Way, wall_ms: Callable[[], int] = int) -> None:
         self._way = way
+        self.wall_ms = wall_ms
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
@@ -74,6 +76,7 @@ class SimNode:
         self.way = Way()
         self.wall_ms = 0
         """By how much its wall clock is wrong."""
+        self.clock = NodeClock(self.way, lambda: world.wall_ms() + self.wall_ms)
         self.disk: MachineDisk = Disk()
         if world.has_real_logs:
             self.disk = RealDisk(node_id, lambda: world.wall_ms() + self.wall_ms)
@@ -86,7 +89,7 @@ class SimNode:
         self.host = self.disk.host(world.dice)
         catalog = FaultyCatalog(world.rows, self.way, world.dice)
         store = SimStore(world.objects, self.way, world.dice)
-        reach = FleetReach(catalog, store, NodeClock(self.way), world.times, Inline(), FleetTally())
+        reach = FleetReach(catalog, store, self.clock, world.times, Inline(), FleetTally())
         address = NodeAddress("node", self.node_id)
         order = Registration(self.node_id, self.directory_id, address, "1")
         self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())

@@ -49,6 +49,7 @@ class Node:
     renewals: int = 0
     is_fenced: bool = False
     is_draining: bool = False
+    ahead_ms: int | None = None
 
 
 class Body(NamedTuple):
@@ -114,10 +115,11 @@ class ModelCatalog:
         self._insert(CommitId(me, 0), Body(0, None, None))
         return me
 
-    async def renew(self, me: Incarnation) -> LeaseRenewal | None:
+    async def renew(self, me: Incarnation, ahead_ms: int | None = None) -> LeaseRenewal | None:
         node = self._living(me)
         if node is None:
             return None
+        node.ahead_ms = ahead_ms
         node.renewals += 1
         node.renewed_ms = self.now_ms()
         return LeaseRenewal(self.now_ms(), self.topics_version)
@@ -133,6 +135,7 @@ class ModelCatalog:
                 each.is_fenced,
                 each.is_draining,
                 tuple(each.order.listeners),
+                each.ahead_ms,
             )
             for _, each in sorted(self.node_rows.items())
         ]

@@ -94,3 +94,20 @@ def queues(group: str, *topics: str) -> dict[str, Any]:
             for topic, age in zip(topics, ages, strict=True)
         ],
     }  # fmt: skip
+
+
+def nodes(address: str) -> dict[str, object]:
+    """An answer of /api/fleet: one clock is ahead, one a little behind, one node is gone."""
+
+    def node(number: int, state: str, ahead_ms: int | None) -> dict[str, object]:
+        return {
+            "node": number, "address": address, "version": "1.0", "life": 3, "state": state,
+            "renewed": {"ms": 1_700_000_000_000, "iso": "2023-11-14T22:13:20.000Z"}, "shards": 21,
+            "partitions": 7, "bytes_per_second": 2_000_000, "clock_ahead_ms": ahead_ms,
+        }  # fmt: skip
+
+    return {
+        "now": {"ms": 1_700_000_000_500, "iso": "2023-11-14T22:13:20.500Z"}, "node": 2,
+        "nodes": [node(1, "alive", 90_000), node(2, "draining", -12), node(3, "gone", None)],
+        "shards": 64, "shards_without_owner": 3,
+    }  # fmt: skip

@@ -7,6 +7,7 @@ import { showComing } from "/page/coming.js";
 import { Detail } from "/page/detail.js";
 import { el, fill } from "/page/dom.js";
 import { paintScale, palette } from "/page/paint.js";
+import { showNodes } from "/page/nodes.js";
 import { showQueues } from "/page/queues.js";
 import { Rows } from "/page/rows.js";
 import { before, Search } from "/page/search.js";
@@ -31,7 +32,7 @@ const detail = new Detail(api, {
 });
 
 const page = {
-  now: null, hold: null, inAll: 0, next: null, cursors: [null], dirty: null, queues: null,
+  now: null, hold: null, inAll: 0, next: null, cursors: [null], dirty: null, queues: null, fleet: null,
   axis: null, own: null, colours: palette(), paused: false, round: 0, timer: null, busy: false, width: 0,
   turn: 0, // counts what people chose: an answer to what was asked before that is not shown
 };
@@ -100,9 +101,19 @@ async function askAll() {
   await askInSight();
   page.dirty = await ask("/api/dirty", { topic: node("topic").value, limit: 50 });
   page.queues = await ask("/api/timeline/queues", { topic: node("topic").value, limit: 50 });
+  await askFleet();
   await askTopics();
   await detail.refresh();
   show();
+}
+
+async function askFleet() {
+  try {
+    page.fleet = await ask("/api/fleet");
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 403) throw error;
+    page.fleet = null; // for those who may describe the cluster
+  }
 }
 
 async function askInSight() {
@@ -181,8 +192,15 @@ function show() {
   showReaders(node("readers"), rows.all);
   if (page.dirty !== null) showDirty(node("dirty"), page.dirty);
   if (page.queues !== null) showQueues(node("queues"), page.queues);
+  showFleet();
   if (node("as-table").open) showTable(node("table"), rows.all, page.now);
   showPages();
+}
+
+function showFleet() {
+  const isOne = page.fleet !== null && page.fleet.nodes !== null;
+  node("fleet").hidden = !isOne;
+  if (isOne) showNodes(node("nodes"), page.fleet);
 }
 
 function axisNow() {

@@ -54,6 +54,9 @@ class LoopClock:
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def wall_ms(self) -> int:
+        return int(self.monotonic() * 1000)
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 

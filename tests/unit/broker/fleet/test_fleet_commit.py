@@ -54,6 +54,9 @@ class HandClock:
     def monotonic(self) -> float:
         return self.now
 
+    def wall_ms(self) -> int:
+        return int(self.now * 1000)
+
     async def sleep(self, seconds: float) -> None:
         raise AssertionError(f"nobody sleeps {seconds} s")
 
