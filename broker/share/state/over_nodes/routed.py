@@ -2,8 +2,8 @@
 or another, and once more when that moves (KIP-932's persister).
 
 Of one share partition one request is under way at a time, so that a change that is sent again comes
-before the next one. What may do harm when it comes twice is not sent again once it may have been
-carried out. Used from the event loop only.
+before the next one; changes that wait meanwhile go together. What may do harm when it comes twice
+is not sent again once it may have been carried out. Used from the event loop only.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from broker.share.state.over_nodes.operations import (
     StateOperation,
     WriteState,
 )
+from broker.share.state.over_nodes.waiting_writes import WaitingWrites
 from broker.share.state.remembered import SharePartitionState
 from broker.topics.topic_catalog import TopicCatalog
 from protocol.errors import ErrorCode, KafkaError
@@ -61,6 +62,8 @@ class RoutedShareStates:
         self._asking = StateAsking(ask)
         self._monotonic = monotonic
         self._last: dict[ShareKey, asyncio.Task[Any]] = {}
+        self._open: dict[ShareKey, WaitingWrites] = {}
+        """Changes to which more may be added: nothing else of their share partition waits."""
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> Deferred[None]:
         """As the coordinator has it."""
@@ -72,7 +75,14 @@ class RoutedShareStates:
 
     def write(self, key: ShareKey, change: ShareChange) -> Deferred[None]:
         """As the coordinator has it."""
-        return self._begin(WriteState(key, change))
+        writes = self._open.get(key)
+        if writes is not None and writes.takes(change):
+            writes.add(change)
+            return writes.answer()
+        writes = WaitingWrites(change)
+        self._begin_next(key, lambda: WriteState(key, writes.closed()), writes.settle)
+        self._open[key] = writes
+        return writes.answer()
 
     def delete(self, key: ShareKey) -> Deferred[None]:
         """As the coordinator has it."""
@@ -96,27 +106,41 @@ class RoutedShareStates:
 
     def _begin(self, operation: StateOperation[V]) -> Deferred[V]:
         answer: Deferred[V] = Deferred()
-        before = self._last.get(operation.key)
-        task = asyncio.get_running_loop().create_task(self._run(operation, before))
-        self._last[operation.key] = task
-        task.add_done_callback(partial(self._ended, operation.key, answer))
+        self._begin_next(operation.key, lambda: operation, lambda settle: settle(answer))
         return answer
 
-    async def _run(self, operation: StateOperation[V], before: "asyncio.Task[Any] | None") -> V:
+    def _begin_next(
+        self,
+        key: ShareKey,
+        operation: Callable[[], StateOperation[V]],
+        each: Callable[[Callable[[Deferred[V]], None]], None],
+    ) -> None:
+        """Makes the operation when those before it are over; `each` is called with what settles
+        an answer.
+        """
+        self._open.pop(key, None)
+        before = self._last.get(key)
+        task = asyncio.get_running_loop().create_task(self._run(operation, before))
+        self._last[key] = task
+        task.add_done_callback(partial(self._ended, key, each))
+
+    async def _run(
+        self, operation: Callable[[], StateOperation[V]], before: "asyncio.Task[Any] | None"
+    ) -> V:
         if before is not None:
             await asyncio.wait([before])
-        return await self._tried(operation)
+        return await self._tried(operation())
 
-    def _ended(self, key: ShareKey, answer: Deferred[V], task: "asyncio.Task[V]") -> None:
+    def _ended(
+        self,
+        key: ShareKey,
+        each: Callable[[Callable[[Deferred[V]], None]], None],
+        task: "asyncio.Task[V]",
+    ) -> None:
         if self._last.get(key) is task:
             del self._last[key]
-        if task.cancelled():
-            text = "The broker is stopping"
-            answer.fail(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, text))
-        elif (error := task.exception()) is not None:
-            answer.fail(error)
-        else:
-            answer.resolve(task.result())
+            self._open.pop(key, None)
+        each(partial(_settle, task))
 
     # --- until it succeeds, or cannot ---
 
@@ -158,6 +182,15 @@ class RoutedShareStates:
         """A topic that the other node has not heard of yet."""
         topic = self._topics.image.by_id.get(key.topic_id)
         return topic is not None and key.partition < len(topic.partitions)
+
+
+def _settle(task: "asyncio.Task[V]", answer: Deferred[V]) -> None:
+    if task.cancelled():
+        answer.fail(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The broker is stopping"))
+    elif (error := task.exception()) is not None:
+        answer.fail(error)
+    else:
+        answer.resolve(task.result())
 
 
 def _for_callers(error: Exception) -> KafkaError:

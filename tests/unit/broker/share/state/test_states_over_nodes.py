@@ -146,6 +146,38 @@ async def test_what_one_node_stores_another_one_reads(nodes: TwoNodes) -> None:
     assert (await wait_for(states.summary(key))).start_offset == -1
 
 
+async def test_changes_that_wait_go_together(nodes: TwoNodes) -> None:
+    states, key = nodes.states, nodes.key
+    await wait_for(states.initialize(key, 1, 0))
+    nodes.asked.clear()
+    first = states.write(key, change(StateBatch(0, 0, ACKNOWLEDGED, 1)))
+    await asyncio.sleep(0)  # it is on its way
+    rest = [
+        states.write(key, change(StateBatch(each, each, ACKNOWLEDGED, 1))) for each in range(1, 50)
+    ]
+    other = states.write(key, change(StateBatch(50, 50, ACKNOWLEDGED, 1), leader_epoch=EPOCH + 1))
+    read = states.read(key, EPOCH + 1)
+    late = states.write(key, change(StateBatch(51, 51, ACKNOWLEDGED, 1), leader_epoch=EPOCH + 1))
+    for each in (first, *rest, other):
+        await wait_for(each)
+    assert (await wait_for(read)).batches == [StateBatch(0, 50, ACKNOWLEDGED, 1)]
+    await wait_for(late)
+    assert nodes.asked == [
+        *["WriteShareGroupStateRequest"] * 3,
+        "ReadShareGroupStateRequest",
+        "WriteShareGroupStateRequest",
+    ]
+
+
+async def test_changes_that_go_together_fail_together(nodes: TwoNodes) -> None:
+    states, key = nodes.states, nodes.key
+    await wait_for(states.initialize(key, 1, 0))
+    await wait_for(states.read(key, EPOCH + 1))
+    old = [states.write(key, change(StateBatch(each, each, 0, 1))) for each in range(3)]
+    for each in old:
+        assert await refused(wait_for(each)) == ErrorCode.FENCED_LEADER_EPOCH
+
+
 async def test_an_old_leader_and_an_old_state_are_fenced(nodes: TwoNodes) -> None:
     states, key = nodes.states, nodes.key
     await wait_for(states.initialize(key, 2, 0))
@@ -234,18 +266,27 @@ async def _played(nodes: TwoNodes) -> None:
             start = _checked(found, finished)
             continue
         open_ones = [each for each in range(start, start + 8) if each not in finished]
-        record = dice.choice(open_ones)
-        counts[record] = counts.get(record, 0) + 1
-        state = ACKNOWLEDGED if dice.random() < 0.7 else AVAILABLE
-        batch = StateBatch(record, record, state, counts[record])
-        write = change(batch, start=start, leader_epoch=leader_epoch)
-        try:
-            await nodes.write(nodes.states, write)
-        except KafkaError as error:
-            assert error.code == ErrorCode.COORDINATOR_NOT_AVAILABLE  # noqa: PT017
-            continue
-        if state == ACKNOWLEDGED:
-            finished.add(record)
+        some = dice.sample(open_ones, min(len(open_ones), dice.randint(1, 3)))
+        for record in some:
+            counts[record] = counts.get(record, 0) + 1
+        changes = {
+            record: StateBatch(
+                record, record, ACKNOWLEDGED if dice.random() < 0.7 else AVAILABLE, counts[record]
+            )
+            for record in some
+        }
+        writes = {
+            record: nodes.states.write(key, change(batch, start=start, leader_epoch=leader_epoch))
+            for record, batch in changes.items()
+        }
+        for record, written in writes.items():
+            try:
+                await wait_for(written)
+            except KafkaError as error:
+                assert error.code == ErrorCode.COORDINATOR_NOT_AVAILABLE  # noqa: PT017
+                continue
+            if changes[record].state == ACKNOWLEDGED:
+                finished.add(record)
         while start in finished:
             start += 1
     nodes.faults = 0.0
