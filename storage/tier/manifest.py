@@ -131,16 +131,13 @@ class RowTexts:
 
     def of(self, segments: Sequence[RemoteSegment]) -> list[bytes]:
         """The text of each; those of others are forgotten."""
-        known = self._texts
-        self._texts = {each.unique: self._known(known, each) for each in segments}
+        known, self._texts = self._texts, {}
+        for each in segments:
+            found = known.get(each.unique)
+            if found is None or found[0] is not each:
+                found = each, text_of(_row(each))
+            self._texts[each.unique] = found
         return [text for _, text in self._texts.values()]
-
-    @staticmethod
-    def _known(
-        known: Mapping[str, tuple[RemoteSegment, bytes]], segment: RemoteSegment
-    ) -> tuple[RemoteSegment, bytes]:
-        found = known.get(segment.unique)
-        return found if found and found[0] is segment else (segment, text_of(_row(segment)))
 
 
 def render_full(manifest: Manifest, texts: RowTexts | None = None) -> bytes:
