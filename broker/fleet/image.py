@@ -111,7 +111,8 @@ class BrokerImage:
             if not each.is_fenced
         }
         gone = self._gone.look(living)
-        now = (self.version, living, gone, tuple(shards))
+        led = [(each.owner, each.epoch) for each in shards]  # loads change all the time
+        now = (self.version, living, gone, led)
         if now != self._seen:
             self._seen = now
             self._on_nodes(living, gone)

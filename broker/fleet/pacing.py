@@ -53,7 +53,8 @@ class ClockGap:
     @property
     def ahead_ms(self) -> int | None:
         """By how much this node's clock is ahead; negative: behind."""
-        return None if self.known is None else round(self.known.ahead_ms)
+        known = self.known
+        return None if known is None else round(known.ahead_ms)
 
 
 async def until_answered(

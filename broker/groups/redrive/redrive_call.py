@@ -167,10 +167,9 @@ class RedriveCall:
         """
         name, index = place
         topics = self._parts.topics
-        topic = topics.image.topics.get(name)
-        if topic is None or name in topics.internal_topics or name == self._asked.letters.name:
+        if name in topics.internal_topics or name == self._asked.letters.name:
             return None
-        found = topic.partitions[index] if index < len(topic.partitions) else None
+        found = topics.image.partition(name, index)
         return found if isinstance(found, Partition) else None
 
     def _check_rights(self, chunk: LetterChunk) -> None:

@@ -49,7 +49,7 @@ class _Timer(asyncio.TimerHandle):
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """Its `time` begins at 0. Steps as asyncio's, in their order, without its looks at the system:
-    they were half of what a history takes.
+    they were a seventh of what a history takes.
     """
 
     _scheduled: list[Any]

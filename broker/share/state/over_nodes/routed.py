@@ -181,7 +181,7 @@ class RoutedShareStates:
     def _is_there(self, key: ShareKey) -> bool:
         """A topic that the other node has not heard of yet."""
         topic = self._topics.image.by_id.get(key.topic_id)
-        return topic is not None and key.partition < len(topic.partitions)
+        return topic is not None and topic.partition(key.partition) is not None
 
 
 def _settle(task: "asyncio.Task[V]", answer: Deferred[V]) -> None:
