@@ -16,7 +16,7 @@ from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_
 from broker.groups.requests import CommitAsked
 from broker.groups.streams.commits import check_streams_commit
 from broker.groups.streams.group import StreamsGroup
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, resolved
 from protocol.errors import ErrorCode, KafkaError
 
 NO_GENERATION = -1
@@ -128,9 +128,7 @@ class Commits:
             for place in known:
                 write.pop(place, None)
         if not known:
-            done: Deferred[None] = Deferred()
-            done.resolve(None)
-            return done
+            return resolved(None)
         rows: list[tuple[bytes, bytes | None]] = [
             (offset_key(group.group_id, *place), None) for place in known
         ]

@@ -10,7 +10,7 @@ from broker.groups.classic.group import Group
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.requests import check_group_id
 from broker.groups.share.altering import Place, Refused
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, resolved
 from broker.runtime.gathering import after
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
@@ -70,9 +70,7 @@ def _begun(group: Group, starts: dict[Place, int], context: Context) -> Deferred
     if starts:
         return groups.shares.begin_at(groups.shares.share_of(group), starts)
     groups.drop_unused(group)
-    nothing: Deferred[Refused] = Deferred()
-    nothing.resolve({})
-    return nothing
+    return resolved({})
 
 
 def _judged(

@@ -4,7 +4,7 @@ from functools import partial
 from typing import NamedTuple
 
 from broker.quotas.service import Quotas
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, resolved
 from broker.runtime.gathering import after, both
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
@@ -219,9 +219,7 @@ def _counted(context: Context, answers: list[SharedAnswer]) -> int:
 def _after_the_wait(request: ShareFetchRequest, context: Context, error: KafkaError) -> Answer:
     """As Kafka: a client without a session would ask again at once."""
     waited = context.services.share_reads.after_ms(request.max_wait_ms)
-    refused = Deferred[None]()
-    refused.resolve(None)
-    return both(refused, waited, lambda *_: _refusal(context, error))
+    return both(resolved(None), waited, lambda *_: _refusal(context, error))
 
 
 def _refusal(context: Context, error: KafkaError) -> ShareFetchResponse:

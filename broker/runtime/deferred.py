@@ -7,7 +7,7 @@ settled once, from the loop's thread only; settling after `abandon` is allowed a
 """
 
 from collections.abc import Callable
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from broker.runtime.callbacks import failed
 
@@ -109,6 +109,20 @@ class Deferred(Generic[T]):
             listener(value, error)
         except Exception as fault:  # noqa: BLE001 - who settles this has others to settle
             failed("answer", fault)
+
+
+def resolved(value: T) -> Deferred[T]:
+    """A value that is known already."""
+    known: Deferred[T] = Deferred()
+    known.resolve(value)
+    return known
+
+
+def refused(error: BaseException) -> Deferred[Any]:
+    """An error that is known already."""
+    known: Deferred[Any] = Deferred()
+    known.fail(error)
+    return known
 
 
 def _heard(value: object, error: BaseException | None) -> None:

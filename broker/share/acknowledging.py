@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, resolved
 from broker.runtime.gathering import after, gather
 from broker.share.acknowledge import RENEW, AcknowledgedRange, segments_of
 from broker.share.served_partitions import ServedPartitions
@@ -68,11 +68,7 @@ class Acknowledging:
             if each.acknowledgement_batches
         ]
         gathered = gather(results, list[AcknowledgeResult])
-        if isinstance(gathered, Deferred):
-            return gathered
-        answer: Deferred[list[AcknowledgeResult]] = Deferred()
-        answer.resolve(gathered)
-        return answer
+        return gathered if isinstance(gathered, Deferred) else resolved(gathered)
 
     def _one(
         self,

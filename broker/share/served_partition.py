@@ -11,7 +11,7 @@ from typing import NamedTuple
 from broker.fetching.damage import DamageMet
 from broker.partitions.partition import Partition
 from broker.runtime.deadlines import Deadline, Deadlines
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, refused
 from broker.runtime.event_log import event
 from broker.runtime.gathering import all_of, both, chain
 from broker.share.acknowledge import AcknowledgedPart
@@ -332,9 +332,7 @@ class ServedPartition:
         try:
             return self._parts.states.write(self.key, change)
         except KafkaError as error:
-            refused: Deferred[None] = Deferred()
-            refused.fail(error)
-            return refused
+            return refused(error)
 
     def _stored(
         self, write: StateWrite, answer: Deferred[None], _: None, error: BaseException | None

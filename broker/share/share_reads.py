@@ -9,7 +9,7 @@ from broker.guards.clock_guard import ClockWatch
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.partition import Partition
 from broker.runtime.deadlines import Deadlines
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, resolved
 from broker.runtime.gathering import gather
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
 from broker.runtime.probes import BrokerProbes
@@ -125,11 +125,7 @@ class ShareReads:
             self.partitions.leave_group(session.group)
         settled: list[Deferred[None] | None] = [_settled(each) for each in released]
         gathered = gather(settled, lambda _: None)
-        if isinstance(gathered, Deferred):
-            return gathered
-        answer: Deferred[None] = Deferred()
-        answer.resolve(None)
-        return answer
+        return gathered if isinstance(gathered, Deferred) else resolved(None)
 
     def connection_lost(self, connection_id: int) -> None:
         """Ends the sessions that a lost connection began."""

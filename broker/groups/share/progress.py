@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from broker.groups.ends_elsewhere import Ends
 from broker.groups.share.persister import UNINITIALIZED, SharePersister, StateSummary
 from broker.partitions.partition import Partition
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, resolved
 from broker.runtime.gathering import wait_for
 from broker.share.state.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
@@ -108,11 +108,7 @@ class FleetProgress:
 
     def _summary(self, key: ShareKey) -> Deferred[StateSummary]:
         summary = self._persister.summary(*key)
-        if isinstance(summary, Deferred):
-            return summary
-        known: Deferred[StateSummary] = Deferred()
-        known.resolve(summary)
-        return known
+        return summary if isinstance(summary, Deferred) else resolved(summary)
 
 
 class _AskedLook(NamedTuple):

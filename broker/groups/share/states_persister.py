@@ -2,12 +2,12 @@
 in another one of its fleet.
 """
 
-from functools import partial
 from typing import Protocol
 from uuid import UUID
 
 from broker.groups.share.persister import StateSummary
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, refused
+from broker.runtime.gathering import after
 from broker.share.state.key import ShareKey
 from broker.share.state.remembered import SharePartitionState
 from protocol.errors import KafkaError
@@ -41,14 +41,14 @@ class StatesPersister:
         try:
             return self._states.initialize(key, state_epoch, start_offset)
         except KafkaError as error:
-            return _failed(error)
+            return refused(error)
 
     def delete(self, group_id: str, topic_id: UUID, partition: int) -> Deferred[None]:
         """Forgets a state; one that is not there is forgotten already."""
         try:
             return self._states.delete(ShareKey(group_id, topic_id, partition))
         except KafkaError as error:
-            return _failed(error)
+            return refused(error)
 
     def summary(
         self, group_id: str, topic_id: UUID, partition: int
@@ -57,28 +57,12 @@ class StatesPersister:
         found = self._states.summary(ShareKey(group_id, topic_id, partition))
         if not isinstance(found, Deferred):
             return _summed(found)
-        answer: Deferred[StateSummary] = Deferred()
-        found.listen(partial(_pass, answer))
-        return answer
+        return after(found, _summed, _raised)
 
 
 def _summed(state: SharePartitionState) -> StateSummary:
     return StateSummary(state.start_offset, state.leader_epoch, state.finished)
 
 
-def _pass(
-    answer: Deferred[StateSummary],
-    state: SharePartitionState | None,
-    error: BaseException | None,
-) -> None:
-    if state is not None:
-        answer.resolve(_summed(state))
-    else:
-        assert error is not None
-        answer.fail(error)
-
-
-def _failed(error: KafkaError) -> Deferred[None]:
-    failed: Deferred[None] = Deferred()
-    failed.fail(error)
-    return failed
+def _raised(error: KafkaError) -> StateSummary:
+    raise error

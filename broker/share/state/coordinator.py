@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, resolved
 from broker.runtime.event_log import event
 from broker.share.state.key import ShareKey
 from broker.share.state.loading import RememberedShareStates, remembered
@@ -92,7 +92,7 @@ class ShareCoordinator:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
         self._check_exists(key)
         if before is not None and self._is_late(before, state_epoch, start_offset):
-            return _done()
+            return resolved(None)
         now_ms = self._clock.now_ms()
         epoch = 0 if before is None else before.snapshot_epoch + 1
         finished = UNKNOWN if start_offset == UNKNOWN else 0
@@ -155,7 +155,7 @@ class ShareCoordinator:
         """
         state = self.states.get(key)
         if state is None:
-            return _done()
+            return resolved(None)
         return self._put_snapshot(key, state.repeated(self._clock.now_ms()))
 
     def is_current(self, key: ShareKey, state_epoch: int) -> bool:
@@ -318,7 +318,7 @@ class ShareCoordinator:
     def _forget(self, key: ShareKey) -> Deferred[None]:
         before = self.states.pop(key, None)
         if before is None:
-            return _done()
+            return resolved(None)
         answer: Deferred[None] = Deferred()
         written = self._writes.add(key.owner, tombstone_row(key))
         written.listen(partial(self._forgotten, key, before, answer))
@@ -355,12 +355,6 @@ class ShareCoordinator:
             else:
                 self.states[key] = before
         answer.fail(error)
-
-
-def _done() -> Deferred[None]:
-    done: Deferred[None] = Deferred()
-    done.resolve(None)
-    return done
 
 
 def _pass(
