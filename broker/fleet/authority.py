@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID
 
+from broker.fleet.catalog.port import CatalogError
 from broker.fleet.catalog.rows import Document, NewTopics, TopicAnswer, TopicRow
 from broker.fleet.committer import FleetReach
 from broker.fleet.image import SETTINGS, BrokerImage
 from broker.fleet.pacing import until_answered
 from broker.fleet.shards import shard_of
-from broker.runtime.documents import NotDecided
+from broker.runtime.documents import NotDecided, OutOfDate
 from broker.topics.new_topic import NewTopic
+from storage.errors import StorageError
 
 T = TypeVar("T")
 
@@ -38,9 +41,9 @@ class FleetAuthority:
         answer = await self._asked(lambda: self._reach.catalog.create_topics(order))
         if answer is TopicAnswer.TAKEN:
             names = ", ".join(each.name for each in new)
-            raise NotDecided(f"another node has just made a topic of {names}")
+            raise OutOfDate(f"another node has just made a topic of {names}")
         if answer is TopicAnswer.CHANGED:
-            raise NotDecided("settings were changed on another node meanwhile: try again")
+            raise self._refusal(SETTINGS)
         if document is not None:
             self._image.documents[SETTINGS] = document.version
 
@@ -52,7 +55,7 @@ class FleetAuthority:
             had = 0 if row is None else len(row.shards)
             more = [self._shard(topic_id, index) for index in range(had, count)]
             if not await self._asked(lambda: catalog.grow_topic(topic_id, had, more)):  # noqa: B023
-                raise NotDecided(f"the topic {topic_id} was changed meanwhile: try again")
+                raise OutOfDate(f"the topic {topic_id} was changed meanwhile: try again")
 
     async def delete(self, topic_ids: Sequence[UUID]) -> None:
         """As the port has it."""
@@ -68,12 +71,26 @@ class FleetAuthority:
         version = self._image.documents.get(name, 0) + 1
         document = Document(name, version, content)
         if not await self._asked(lambda: self._reach.catalog.put_document(document)):
-            raise NotDecided(f"{name} were changed on another node meanwhile: try again")
+            raise self._refusal(name)
         self._image.documents[name] = version
+
+    async def catch_up(self) -> None:
+        """As `FollowsOthers` has it."""
+        with suppress(CatalogError, StorageError, TimeoutError):  # as it will be to the change
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._image.follow(await self._reach.catalog.version())
 
     async def producer_ids(self, count: int) -> int:
         """The first of so many ids in a row that nobody ever gets again. NotDecided."""
         return await self._asked(lambda: self._reach.catalog.producer_ids(count))
+
+    def _refusal(self, name: str) -> NotDecided:
+        if name in self._image.unreadable:
+            return NotDecided(
+                f"{name} cannot be changed on this node, which cannot read what they are now: "
+                "another node may, and the event fleet_settings_refused says why"
+            )
+        return OutOfDate(f"{name} were changed on another node meanwhile: try again")
 
     async def _delete(self, topic_id: UUID) -> None:
         keep_ms = round(self._reach.times.keep * 1000)

@@ -76,6 +76,8 @@ class BrokerImage:
         """Of the rows that are here."""
         self.documents: dict[str, int] = {}
         """Versions of the documents that are here."""
+        self.unreadable: frozenset[str] = frozenset()
+        """Documents that this node cannot have as they are now."""
         self.followers: dict[str, Follower] = {SETTINGS: self._follow_settings}
         """Services that have a document, by its name."""
 
@@ -129,10 +131,14 @@ class BrokerImage:
             self._on_deleted(gone, frozenset(before[name] for name in gone))
 
     async def _follow_documents(self) -> None:
+        unreadable = set()
         for each in await self._catalog.documents(self.documents):
             follower = self.followers.get(each.name)
             if follower is None or await _followed(follower, each):
                 self.documents[each.name] = each.version
+            else:
+                unreadable.add(each.name)
+        self.unreadable = frozenset(unreadable)
 
     async def _follow_settings(self, content: bytes) -> None:
         await self._topics.follow_settings(content.decode())

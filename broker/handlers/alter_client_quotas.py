@@ -42,14 +42,18 @@ async def handle(request: AlterClientQuotasRequest, context: Context) -> AlterCl
         denied = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         entries = [_result(_entity(each), denied, context) for each in request.entries]
         return AlterClientQuotasResponse(entries=entries)
-    async with quotas.changing:
-        table, outcomes = _altered(quotas.table, request.entries)
-        if not request.validate_only:
-            try:
-                await quotas.store(table)
-            except StorageError as fault:
-                error = wire_error(fault)
-                outcomes = {entity: before or error for entity, before in outcomes.items()}
+    outcomes: Outcomes = {}
+
+    def altered(before: QuotaTable) -> QuotaTable:
+        nonlocal outcomes
+        after, outcomes = _altered(before, request.entries)
+        return before if request.validate_only else after
+
+    try:
+        await quotas.change(altered)
+    except StorageError as fault:
+        error = wire_error(fault)
+        outcomes = {entity: before or error for entity, before in outcomes.items()}
     return AlterClientQuotasResponse(
         entries=[_result(entity, error, context) for entity, error in outcomes.items()]
     )

@@ -18,7 +18,7 @@ from broker.security.credentials import (
     Mechanism,
     derived,
 )
-from broker.security.users import Users
+from broker.security.users import CredentialRows, Users
 from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.alter_user_scram_credentials import (
     AlteredUser,
@@ -57,13 +57,18 @@ async def handle(
         )
         results = [_result(name, denied, context) for name in names]
         return AlterUserScramCredentialsResponse(results=results)
-    async with users.changing:
-        rows, outcomes = _altered(dict(users.rows), request)
-        try:
-            await users.store(rows)
-        except StorageError as fault:
-            error = wire_error(fault)
-            outcomes = {name: before or error for name, before in outcomes.items()}
+    outcomes: Outcomes = {}
+
+    def altered(before: CredentialRows) -> Rows:
+        nonlocal outcomes
+        after, outcomes = _altered(dict(before), request)
+        return after
+
+    try:
+        await users.change(altered)
+    except StorageError as fault:
+        error = wire_error(fault)
+        outcomes = {name: before or error for name, before in outcomes.items()}
     return AlterUserScramCredentialsResponse(
         results=[_result(name, error, context) for name, error in outcomes.items()]
     )

@@ -41,11 +41,11 @@ async def handle(request: CreatePartitionsRequest, context: Context) -> CreatePa
     """One result per name; a name that stands in the request twice is refused."""
     context.asks(AclOperation.ALTER, ResourceType.TOPIC)
     asked = Counter(topic.name for topic in request.topics)
-    errors: dict[str, KafkaError] = {}
-    counts: dict[str, int] = {}
+    topics, errors, counts = context.services.topics, dict[str, KafkaError](), dict[str, int]()
     strict = context.api_version >= REFUSES_BY_QUOTA_SINCE_VERSION
     allowance = context.services.quotas.allowance(context, strict=strict)
-    async with context.services.topics.changing:
+    await topics.authority.catch_up()
+    async with topics.changing:
         more = 0
         for topic in request.topics:
             try:

@@ -3,7 +3,9 @@
 from collections import Counter
 from typing import NamedTuple
 
+from broker.quotas.mutations import Allowance
 from broker.quotas.service import Quotas
+from broker.runtime.documents import on_the_newest
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.wire_error import wire_error
@@ -41,30 +43,71 @@ Context = RequestContext[Services]
 
 async def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     """One result per name; a name that stands in the request twice is refused."""
-    asked = Counter(topic.name for topic in request.topics)
-    may_create_any = context.sees(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-    results: dict[str, CreatableTopicResult] = {}
+    topics = context.services.topics
     strict = context.api_version >= REFUSES_BY_QUOTA_SINCE_VERSION
     allowance = context.services.quotas.allowance(context, strict=strict)
-    async with context.services.topics.changing:
-        plan = context.services.rules.plan(allowance.take)
-        for number, topic in enumerate(request.topics):
+    creation = Creation(request, context, allowance)
+    try:
+        await on_the_newest(topics.authority, topics.changing, creation.run)
+    except StorageError as error:
+        creation.refuse_all(wire_error(error))
+    return CreateTopicsResponse(throttle_time_ms=allowance.rest_ms, topics=creation.results())
+
+
+class Creation:
+    """The topics of one request; in a fleet they are judged again when another node was faster."""
+
+    def __init__(
+        self, request: CreateTopicsRequest, context: Context, allowance: Allowance
+    ) -> None:
+        """Nothing is judged."""
+        self._request = request
+        self._context = context
+        self._allowance = allowance
+        self._asked = Counter(topic.name for topic in request.topics)
+        self._planned: dict[str, NewTopic] = {}
+        self._errors: dict[str, KafkaError] = {}
+        self._counted = self._paid = 0
+
+    async def run(self) -> None:
+        """Judges all, then makes those that pass. Hold `changing`. StorageError."""
+        services = self._context.services
+        self._errors, self._counted = {}, 0
+        plan = services.rules.plan(self._count)
+        sees = self._context.sees
+        may_create_any = sees(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+        for number, topic in enumerate(self._request.topics):
             await plan.breathe(number)
             try:
-                _check_once(topic.name, asked)
+                _check_once(topic.name, self._asked)
                 if not may_create_any:
-                    _check_right(topic.name, context)
-                _judge(topic, plan, context)
+                    _check_right(topic.name, self._context)
+                _judge(topic, plan, self._context)
             except KafkaError as error:
-                results[topic.name] = _refusal(topic.name, error, context)
-        if not request.validate_only:
-            await _create(plan.topics, results, context)
-    for new in plan.topics:
-        if new.name not in results:
-            results[new.name] = _success(new, context)
-    return CreateTopicsResponse(
-        throttle_time_ms=allowance.rest_ms, topics=[results[name] for name in asked]
-    )
+                self._errors[topic.name] = error
+        self._planned = {each.name: each for each in plan.topics}
+        if not self._request.validate_only:
+            await services.topics.create(plan.topics)
+
+    def refuse_all(self, error: KafkaError) -> None:
+        """None of those that passed was made."""
+        self._errors |= dict.fromkeys(self._planned.keys() - self._errors.keys(), error)
+
+    def results(self) -> list[CreatableTopicResult]:
+        """One for each name, in the order of the request."""
+        return [
+            _refusal(name, self._errors[name], self._context)
+            if name in self._errors
+            else _success(self._planned[name], self._context)
+            for name in self._asked
+        ]
+
+    def _count(self, partitions: int) -> None:
+        """Takes from the allowance what an earlier round has not taken. KafkaError as that has."""
+        if self._counted + partitions > self._paid:
+            self._allowance.take(self._counted + partitions - self._paid)
+            self._paid = self._counted + partitions
+        self._counted += partitions
 
 
 def _check_once(name: str, asked: Counter[str]) -> None:
@@ -93,17 +136,6 @@ def _judge(topic: CreatableTopic, plan: TopicPlan, context: Context) -> None:
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {key}"
             )
     plan.add(topic.name, count, overrides)
-
-
-async def _create(
-    planned: list[NewTopic], results: dict[str, CreatableTopicResult], context: Context
-) -> None:
-    try:
-        await context.services.topics.create(planned)
-    except StorageError as error:
-        refusal = wire_error(error)
-        for plan in planned:
-            results[plan.name] = _refusal(plan.name, refusal, context)
 
 
 def _success(plan: NewTopic, context: Context) -> CreatableTopicResult:

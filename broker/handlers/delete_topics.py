@@ -56,6 +56,7 @@ async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopics
     may_delete_any = context.sees(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
     strict = context.api_version >= REFUSES_BY_QUOTA_SINCE_VERSION
     allowance = context.services.quotas.allowance(context, strict=strict)
+    await context.services.topics.authority.catch_up()
     async with context.services.topics.changing:
         asked = Counter(_name_of(each, context) for each in wanted)
         distinct = {(each.name, each.topic_id): each for each in wanted}

@@ -13,7 +13,7 @@ from broker.quotas.enforcement import Enforcement, Mute, Throttled
 from broker.quotas.mutations import Allowance
 from broker.quotas.quota_file import FILE_NAME, parse, render
 from broker.quotas.table import QuotaTable
-from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority
+from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, on_the_newest
 
 if TYPE_CHECKING:
     from broker.runtime.lanes import DiskLane
@@ -77,6 +77,17 @@ class Quotas:
         fs, path = self._fs, self._path()
         if fs.exists(path):
             self._publish(parse(path, fs.read_text(path)))
+
+    async def change(self, change: Callable[[QuotaTable], QuotaTable]) -> None:
+        """Makes what `change` gives durable, then lets it count. Raises StorageError.
+
+        In a fleet it is asked again when another node was faster.
+        """
+
+        async def store() -> None:
+            await self.store(change(self.table))
+
+        await on_the_newest(self.authority, self.changing, store)
 
     async def store(self, table: QuotaTable) -> None:
         """Makes `table` durable, then lets it count. Hold `changing`. Raises StorageError."""

@@ -5,9 +5,17 @@ A broker that stands alone decides by itself, by writing its files. In a fleet e
 and every node follows it.
 """
 
-from typing import Protocol
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Protocol, TypeVar
 
 from storage.errors import StorageError
+
+T = TypeVar("T")
+
+TRIES = 10
+"""Of a change, while other nodes are faster each time."""
 
 
 class NotDecided(StorageError):  # noqa: N818 - what happened
@@ -18,11 +26,27 @@ class NotDecided(StorageError):  # noqa: N818 - what happened
         super().__init__("the fleet's catalog", message)
 
 
-class DocumentAuthority(Protocol):
+class OutOfDate(NotDecided):
+    """Another node has changed it meanwhile: what it is now may be changed."""
+
+
+class FollowsOthers(Protocol):
+    """Knows what others decide."""
+
+    async def catch_up(self) -> None:
+        """Has what others have decided until now; hold no lock of a change. What cannot be had now
+        shows when a change is decided.
+        """
+
+
+class DocumentAuthority(FollowsOthers, Protocol):
     """Decides before anything is written here."""
 
     async def decided(self, name: str, content: bytes) -> None:
-        """A document is this from now on. StorageError, and it is not, or nobody knows."""
+        """A document is this from now on. StorageError, and it is not, or nobody knows.
+
+        OutOfDate, and it is not: another node has changed what it was made of.
+        """
 
 
 class DecidesDocumentsHere:
@@ -30,3 +54,24 @@ class DecidesDocumentsHere:
 
     async def decided(self, name: str, content: bytes) -> None:
         """As it was asked for."""
+
+    async def catch_up(self) -> None:
+        """There are no others."""
+
+
+async def on_the_newest(
+    authority: FollowsOthers, changing: asyncio.Lock, change: Callable[[], Awaitable[T]]
+) -> T:
+    """The outcome of `change`, made under its lock of what there is now on whatever node.
+
+    It is made once more when another node was faster. OutOfDate after `TRIES`, and what `change`
+    raises.
+    """
+    for _ in range(TRIES - 1):
+        await authority.catch_up()
+        with suppress(OutOfDate):
+            async with changing:
+                return await change()
+    await authority.catch_up()
+    async with changing:
+        return await change()

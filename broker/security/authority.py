@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority
+from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, on_the_newest
 from broker.runtime.principals import Principal
 from broker.runtime.rights import RIGHTS, Asker
 from broker.security.acl import Acl, address_of
@@ -72,20 +72,26 @@ class Authority:
 
         Raises StorageError, or POLICY_VIOLATION (44) when there would be too many.
         """
-        async with self._changing:
+
+        async def add() -> None:
             if any(each not in self.book for each in acls):
                 await self._decide(await self._lane.run(_added, self.book, acls))
+
+        await on_the_newest(self.authority, self._changing, add)
 
     async def remove(self, filters: Sequence[AclFilter]) -> list[list[Acl]]:
         """Takes away what the filters let through, durably; gives the entries by filter.
 
         Raises StorageError, or INVALID_REQUEST (42) for more than Kafka takes away at once.
         """
-        async with self._changing:
+
+        async def remove() -> list[list[Acl]]:
             found, book = await self._lane.run(_removed, self.book, filters)
             if book is not self.book:
                 await self._decide(book)
             return found
+
+        return await on_the_newest(self.authority, self._changing, remove)
 
     async def follow(self, content: bytes) -> None:
         """Has the entries that an authority has decided. CorruptCheckpoint, NewerFormat."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority
+from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, on_the_newest
 from broker.security.credentials import (
     MIN_ITERATIONS,
     Credential,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DOCUMENT = "users"
 """Name of the document that they are in a fleet."""
+CredentialRows = Mapping[CredentialKey, Credential]
 _STRONGEST_FIRST = (Mechanism.SCRAM_SHA_512, Mechanism.SCRAM_SHA_256)
 
 
@@ -55,6 +56,17 @@ class Users:
         Raises CorruptCheckpoint or NewerFormat when the file cannot be trusted.
         """
         self._publish(self._file.read())
+
+    async def change(self, change: Callable[[CredentialRows], CredentialRows]) -> None:
+        """Makes what `change` gives durable, then lets it count. Raises StorageError.
+
+        In a fleet it is asked again when another node was faster.
+        """
+
+        async def store() -> None:
+            await self.store(change(self._rows))
+
+        await on_the_newest(self.authority, self.changing, store)
 
     async def store(self, rows: Mapping[CredentialKey, Credential]) -> None:
         """Makes `rows` durable, then lets them count. Hold `changing`. Raises StorageError."""

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from broker.runtime.documents import FollowsOthers
 from broker.topics.new_topic import NewTopic
 
 
-class TopicAuthority(Protocol):
+class TopicAuthority(FollowsOthers, Protocol):
     """Decides before anything is made here. Every call: StorageError, and nothing is decided, or
-    nobody knows.
+    nobody knows; OutOfDate, and nothing is decided: another node has changed what it was made of.
     """
 
     async def create(self, new: Sequence[NewTopic], settings: str | None) -> None:
@@ -46,6 +47,9 @@ class DecidesHere:
 
     async def settings(self, text: str) -> None:
         """As it was found."""
+
+    async def catch_up(self) -> None:
+        """There are no others."""
 
 
 class DecidedTopic(NamedTuple):

@@ -6,8 +6,10 @@ which resource exists and what a wrong one is called.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from broker.runtime.documents import on_the_newest
 from broker.runtime.wire_error import wire_error
 from broker.topics.creation import config_refusal
 from broker.topics.names import audit_topics, check_name, check_not_internal
@@ -134,32 +136,40 @@ class ConfigResources:
         asked = Counter(_identities(resources))
         outcomes: list[KafkaError | str] = []
         judged: dict[int, SettingsChange] = {}
-        async with self._topics.changing:
-            for resource, identity in zip(resources, _identities(resources), strict=True):
-                try:
-                    _check_asked_once(asked[identity])
-                    check_right(resource)
-                    self.check(resource)
-                    self._check_not_audit(resource)
-                    change = prepare(resource)
-                    publish = await self._renewed(resource, change)
-                    if not validate_only:
-                        await self._check_confirmed(resource, change)
-                        await self._topics.alter_settings(change)
-                        publish()
-                except KafkaError as error:
-                    outcomes.append(error)
-                except ConfigError as error:
-                    outcomes.append(_refusal(resource, error))
-                except StorageError as error:
-                    outcomes.append(wire_error(error))
-                else:
-                    judged[len(outcomes)] = change
-                    outcomes.append("")
+        topics = self._topics
+        for resource, identity in zip(resources, _identities(resources), strict=True):
+            alter = partial(self._alter, resource, prepare, validate_only=validate_only)
+            try:
+                _check_asked_once(asked[identity])
+                check_right(resource)
+                change = await on_the_newest(topics.authority, topics.changing, alter)
+            except KafkaError as error:
+                outcomes.append(error)
+            except ConfigError as error:
+                outcomes.append(_refusal(resource, error))
+            except StorageError as error:
+                outcomes.append(wire_error(error))
+            else:
+                judged[len(outcomes)] = change
+                outcomes.append("")
         if validate_only:
             for place, change in judged.items():
                 outcomes[place] = await self._forecast.loss_warning(change)
         return outcomes
+
+    async def _alter(
+        self, resource: R, prepare: Callable[[R], SettingsChange], *, validate_only: bool
+    ) -> SettingsChange:
+        """Hold `changing`."""
+        self.check(resource)
+        self._check_not_audit(resource)
+        change = prepare(resource)
+        publish = await self._renewed(resource, change)
+        if not validate_only:
+            await self._check_confirmed(resource, change)
+            await self._topics.alter_settings(change)
+            publish()
+        return change
 
     def check(self, resource: Resource) -> None:
         """Raises the error that answers for a resource that is not here."""

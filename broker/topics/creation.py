@@ -207,6 +207,7 @@ class TopicRules:
         """
         refused: dict[str, int] = {}
         count = self._config.broker_config.num_partitions
+        await self._topics.authority.catch_up()
         async with self._topics.changing:
             plan = self.plan(allow)
             for name in names[:MAX_AUTO_CREATED]:

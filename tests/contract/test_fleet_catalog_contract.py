@@ -488,7 +488,7 @@ async def test_a_document_is_changed_from_the_version_before(catalog: FleetCatal
     assert await catalog.documents({"settings": 2}) == []
     renewed = await catalog.renew(me)
     assert renewed is not None
-    assert renewed.metadata_version == 2
+    assert renewed.metadata_version == await catalog.version() == 2
 
 
 async def test_producer_ids_are_given_out_once(catalog: FleetCatalog) -> None:

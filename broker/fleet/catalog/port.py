@@ -117,6 +117,9 @@ class FleetCatalog(Protocol):
     async def body(self, commit_id: CommitId) -> bytes | None:
         """The bytes in a commit's row; None when they are in an object by now, or gone."""
 
+    async def version(self) -> int:
+        """Rises with each change of topics and of documents."""
+
     async def topics(self) -> Topics:
         """All topics."""
 

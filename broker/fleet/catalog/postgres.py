@@ -164,6 +164,12 @@ class PostgresCatalog:
         rows = await self._others.ask(sql.BODY, *me, number)
         return rows[0]["inline"] if rows else None
 
+    async def version(self) -> int:
+        """As the port has it."""
+        [row] = await self._others.ask(sql.VERSION)
+        version: int = row["topics_version"]
+        return version
+
     async def topics(self) -> Topics:
         """As the port has it."""
         rows = await self._others.ask(sql.TOPICS)

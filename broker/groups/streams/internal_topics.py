@@ -73,6 +73,7 @@ class InternalTopics:
     async def _made(
         self, asked: Collection[InternalTopic], allow: Allow, failed: dict[str, str]
     ) -> None:
+        await self._topics.authority.catch_up()
         async with self._topics.changing:
             plan = self._rules.plan(allow)
             for number, topic in enumerate(asked):

@@ -12,7 +12,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, NotDecided
+from broker.runtime.documents import (
+    DecidesDocumentsHere,
+    DocumentAuthority,
+    NotDecided,
+    on_the_newest,
+)
 from broker.security.credentials import Credential, Mechanism
 from broker.security.delegation.table import TokenTable
 from broker.security.delegation.token import DelegationToken, TokenKey, TokenSecret, id_of
@@ -101,27 +106,34 @@ class Tokens:
 
     async def create(self, wish: Wish) -> DelegationToken:
         """A new token, durable. Raises StorageError, or POLICY_VIOLATION (44) beyond the limits."""
-        async with self._changing:
+
+        async def create() -> DelegationToken:
             self._check_room(wish.owner)
             token = await self._patient.run(self._made, wish, self._table.secret)
             await self._decide(partial(self._table.with_token, token))
             return token
 
+        return await on_the_newest(self.authority, self._changing, create)
+
     async def renew(self, hmac: bytes, period_ms: int, user: str) -> int:
         """Another end for a token; gives the time. KafkaError as Kafka's, StorageError."""
-        async with self._changing:
+
+        async def renew() -> int:
             token, now_ms = self._asked(hmac), self._env.clock.now_ms()
             _check_has_not_ended(token, now_ms)
             _check_may_change(token, user)
-            period_ms = min(period_ms, self._period_ms) if period_ms > 0 else self._period_ms
-            return await self._end_at(token, now_ms + period_ms)
+            asked_ms = min(period_ms, self._period_ms) if period_ms > 0 else self._period_ms
+            return await self._end_at(token, now_ms + asked_ms)
+
+        return await on_the_newest(self.authority, self._changing, renew)
 
     async def expire(self, hmac: bytes, period_ms: int, user: str) -> int:
         """Another end for a token, at once for a negative period; gives the time.
 
         KafkaError as Kafka's, StorageError.
         """
-        async with self._changing:
+
+        async def expire() -> int:
             token, now_ms = self._asked(hmac), self._env.clock.now_ms()
             _check_may_change(token, user)
             if period_ms < 0:
@@ -129,6 +141,8 @@ class Tokens:
                 return now_ms
             _check_has_not_ended(token, now_ms)
             return await self._end_at(token, now_ms + period_ms)
+
+        return await on_the_newest(self.authority, self._changing, expire)
 
     async def sweep(self) -> None:
         """Removes the tokens that have ended. Raises StorageError.

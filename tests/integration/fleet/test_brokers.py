@@ -3,12 +3,20 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from pipeline.broker_client import BrokerClient
 from pipeline.errors import NoConnection
@@ -248,3 +256,42 @@ def test_records_that_were_deleted_stay_so_with_another_leader(fleet: FleetOfBro
         until(lambda each=each, found=found: found.append(ends(each)) or found[-1], "no ends")
         assert found[-1] == (100, 200)
     consumer.close()
+
+
+def test_changes_through_all_nodes_at_one_time_all_count(fleet: FleetOfBrokers) -> None:
+    """Topics with settings, appended settings and quotas: whoever is slower is not refused."""
+    made(fleet)
+    admins = {
+        each: AdminClient({"bootstrap.servers": fleet.running[each].bootstrap})
+        for each in fleet.running
+    }
+
+    def change(node: int) -> list[str]:
+        admin, names = admins[node], []
+        for number in range(8):
+            names.append(f"of-{node}-{number}")
+            new = NewTopic(names[-1], 1, config={"retention.ms": str(1000 + number)})
+            admin.create_topics([new])[names[-1]].result(30)
+            entry = ConfigEntry(
+                "retention.bytes", str(number), incremental_operation=AlterConfigOpType.SET
+            )
+            # through a node that did not make the topic
+            other = admins[node % len(admins) + 1]
+            asked = ConfigResource(ResourceType.TOPIC, names[-1], incremental_configs=[entry])
+            for result in other.incremental_alter_configs([asked]).values():
+                result.result(30)
+        return names
+
+    with ThreadPoolExecutor(len(admins)) as pool:
+        names = [name for each in pool.map(change, admins) for name in each]
+    numbers = [*range(8)] * len(admins)
+    for admin in admins.values():
+        until(lambda: settings(admin, names, "retention.ms") == [f"{1000 + n}" for n in numbers])  # noqa: B023
+        until(lambda: settings(admin, names, "retention.bytes") == [str(n) for n in numbers])  # noqa: B023
+
+
+def settings(admin: AdminClient, topics: Sequence[str], key: str) -> list[str]:
+    resources = [ConfigResource(ResourceType.TOPIC, each) for each in topics]
+    answers = admin.describe_configs(resources)
+    found = {each.name: answers[each].result(10)[key].value for each in resources}
+    return [found[each] for each in topics]

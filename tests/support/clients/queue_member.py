@@ -47,15 +47,8 @@ class QueueMember:
         resource = AlterConfigsResource(
             resource_type=GROUP_RESOURCE, resource_name=self._group, configs=changes
         )
-        request = IncrementalAlterConfigsRequest(resources=[resource])
-
-        def is_decided() -> bool:
-            """As clients do, once more when another node has changed settings meanwhile."""
-            answer = asked(self._bootstrap, request).responses[0]
-            assert answer.error_code in {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}, answer
-            return bool(answer.error_code == ErrorCode.NONE)
-
-        until(is_decided, "the settings of the group are refused")
+        answer = asked(self._bootstrap, IncrementalAlterConfigsRequest(resources=[resource]))
+        assert answer.responses[0].error_code == 0, answer
 
     def join(self) -> list[int]:
         """The partitions that it is to read, once there are any."""

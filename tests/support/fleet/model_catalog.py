@@ -258,6 +258,9 @@ class ModelCatalog:
         row = self.wal.get(commit_id)
         return None if row is None else row.inline
 
+    async def version(self) -> int:
+        return self.topics_version
+
     async def topics(self) -> Topics:
         rows = sorted(self.topic_rows.values(), key=lambda each: each.name)
         return Topics(self.topics_version, rows)
