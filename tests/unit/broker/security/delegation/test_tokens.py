@@ -5,7 +5,7 @@ import base64
 import pytest
 from scramp import ScramClient
 
-from broker.runtime.documents import NotDecided
+from broker.runtime.documents import DecidesDocumentsHere, NotDecided
 from broker.security.credentials import Mechanism
 from broker.security.delegation import tokens as subject
 from broker.security.delegation.token import DelegationToken, TokenKey
@@ -235,7 +235,7 @@ async def test_a_disk_that_refuses_changes_nothing(monkeypatch: pytest.MonkeyPat
     assert disk.fs.exists(f"{LOG_DIR}/{FILE_NAME}")
 
 
-class Decides:
+class Decides(DecidesDocumentsHere):
     """An authority that takes what it gets, or says that another was first."""
 
     def __init__(self) -> None:
