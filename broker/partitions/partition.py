@@ -223,6 +223,13 @@ class Partition:
         future.add_done_callback(lambda done: settle(answer, done))
         return answer
 
+    def on_lane_of_all(self, work: Callable[[], T]) -> Deferred[T]:
+        """As `on_lane`, for what also reads other partitions: the tier's store may have them."""
+        answer: Deferred[T] = Deferred()
+        future = (self._serving.away or self._serving.lane).run(work)
+        future.add_done_callback(lambda done: settle(answer, done))
+        return answer
+
     def on_unpacking_lane(
         self, work: Callable[[Work], T], budget: RequestBudget | None = None
     ) -> Deferred[T]:

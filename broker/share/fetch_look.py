@@ -131,14 +131,16 @@ class FetchLook:
         data = served.partition.read(
             at, max_bytes, committed=committed, whole_first=not self.size_bytes
         )
-        if data is None or not data.slices:
+        if data is None:
             return
         if data.unverified is not None:
             if _is_among(data.unverified, unreadable):
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The log cannot be read")
             if _is_among(data.unverified, late):
                 return
-            self.unverified.append(data.unverified)
+            self.unverified.append(data.unverified)  # in the tier's store only: it has no slice yet
+        if not data.slices:
+            return
         self.readings.append(ShareReading(served, records, at, data, committed))
         self.size_bytes += data.size_bytes
 

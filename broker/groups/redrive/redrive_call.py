@@ -154,7 +154,8 @@ class RedriveCall:
         terms = ChunkTerms(self._asked.group, self._log_of, end, min(left, MOST_LETTERS))
         if at.intent is not None:
             terms = terms._replace(end=min(at.intent.end, end), most_letters=None)
-        return await wait_for(letters.on_lane(partial(read_letters, letters.log, at.offset, terms)))
+        read = partial(read_letters, letters.log, at.offset, terms)
+        return await wait_for(letters.on_lane_of_all(read))
 
     def _log_of(self, place: Place) -> Log | None:
         """From a lane."""

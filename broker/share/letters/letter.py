@@ -11,6 +11,7 @@ from broker.share.states import REJECTED, GivenUp
 from protocol.records.batch import iter_headers
 from protocol.records.record import Header, Record, iter_records
 from storage.log.log import Log
+from storage.log.settled_read import read_settled
 from storage.search.arrivals import ArrivalSpan
 
 READ_BYTES = 1024 * 1024
@@ -46,11 +47,9 @@ def letters_from(log: Log, offset: int, given_up: Sequence[GivenUp], terms: Lett
     offset = max(offset, snapshot.log_start_offset)
     if offset > last or offset >= snapshot.high_watermark:
         return Letters([], [], last + 1)
-    data = log.read(offset, READ_BYTES, up_to=snapshot.high_watermark, min_one_batch=True)
+    data = read_settled(log, offset, READ_BYTES, snapshot.high_watermark)
     if not data.slices:
         return Letters([], [], last + 1)
-    if data.unverified is not None:
-        data.unverified.settle()
     raw = memoryview(data.slices[0].read())
     limit = log.config.max_decompressed_message_bytes
     spans = log.search.arrivals_between(offset, last + 1)

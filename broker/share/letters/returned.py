@@ -15,8 +15,9 @@ from protocol.records.batch import iter_headers
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.record import Header, Record, iter_records
-from storage.errors import StorageError
+from storage.errors import CorruptLog
 from storage.log.log import Log
+from storage.log.settled_read import read_settled
 
 READ_BYTES = 1024 * 1024
 MOST_LETTERS = 500
@@ -97,12 +98,10 @@ class _Reader:
         chunk, end = self._chunk, self._terms.end
         limit = self._letters.config.max_decompressed_message_bytes
         up_to = self._letters.snapshot.high_watermark
-        data = self._letters.read(chunk.next_offset, READ_BYTES, up_to=up_to, min_one_batch=True)
+        data = read_settled(self._letters, chunk.next_offset, READ_BYTES, up_to)
         if not data.slices:
             chunk.next_offset = end
             return False
-        if data.unverified is not None:
-            data.unverified.settle()
         raw = memoryview(data.slices[0].read())
         for position, header in iter_headers(raw):
             if not header.is_control:
@@ -166,16 +165,17 @@ class _Reader:
 
 
 def _batch_at(log: Log, offset: int) -> dict[int, Record]:
-    """The records of one batch by their offsets; none where they cannot be read."""
+    """The records of one batch by their offsets; none where they are gone, or damaged.
+
+    StorageError while the disk, or the tier's store, does not give them.
+    """
     snapshot, limit = log.snapshot, log.config.max_decompressed_message_bytes
     if not snapshot.log_start_offset <= offset < snapshot.high_watermark:
         return {}
     try:
-        data = log.read(offset, 1, up_to=snapshot.high_watermark, min_one_batch=True)
-        if data.unverified is not None:
-            data.unverified.settle()
+        data = read_settled(log, offset, 1, snapshot.high_watermark)
         raw = memoryview(data.slices[0].read()) if data.slices else memoryview(b"")
-    except (StorageError, KafkaError):
+    except (CorruptLog, KafkaError):
         return {}
     return {
         record.offset: record

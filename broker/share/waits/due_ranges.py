@@ -11,6 +11,7 @@ from broker.share.waits.wheel import Due
 from protocol.errors import DecodeError, KafkaError
 from storage.errors import StorageError
 from storage.log.log import Log
+from storage.log.settled_read import read_settled
 from storage.validation.unpacking import TooMuchWork, Work
 
 PIECE_BYTES = 1024 * 1024
@@ -36,11 +37,9 @@ def due_ranges(log: Log, first: int, last: int, terms: DelayTerms) -> DueRanges:
     """
     try:
         end = log.snapshot.high_watermark
-        data = log.read(first, PIECE_BYTES, up_to=end, min_one_batch=True)
+        data = read_settled(log, first, PIECE_BYTES, end)
         if not data.slices:
             return DueRanges([], last + 1)
-        if data.unverified is not None:
-            data.unverified.settle()
         work = Work(UNPACKED_BYTES, UNPACKED_RECORDS)
         found = DueReader(log.search, data.slices[0], work).read(terms, BEFORE_ALL_MS)
     except (StorageError, DecodeError, KafkaError, TooMuchWork):

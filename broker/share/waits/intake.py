@@ -95,7 +95,9 @@ class ShareIntake:
         if at >= last_fetchable(snapshot, committed=self._committed):
             return None
         data = self._partition.read(at, max_bytes, committed=self._committed, whole_first=True)
-        return _Piece(delayed, at, data) if data is not None and data.slices else None
+        if data is None or (data.unverified is None and not data.slices):
+            return None
+        return _Piece(delayed, at, data)
 
     def _take(self, records: SharePartition, piece: _Piece, work: Work | None) -> bool:
         """Takes in a piece that is in memory; False when it needs a lane, or is damaged."""
@@ -134,13 +136,15 @@ class ShareIntake:
         unreadable: Collection[Unverified],
         late: Collection[Unverified],
     ) -> None:
+        if self._has_left:
+            return
         if unreadable:
             text = "The log cannot be read"
             self._stop(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text))
         elif late:
             self._stop(None)
         else:
-            self._read_on(records, piece._replace(data=piece.data._replace(unverified=None)))
+            self._read_next(records)  # again: what the tier's store gave has a slice only now
 
     def _came_from_lane(
         self,
@@ -154,13 +158,20 @@ class ShareIntake:
         if found is None:
             self._stop(self._refusal(piece, error))
             return
+        self._read_next(records, piece, found)
+
+    def _read_next(
+        self, records: SharePartition, before: _Piece | None = None, found: DueTimes | None = None
+    ) -> None:
+        """Takes in what was found in the piece `before`, and goes on from the cursor if it moved."""
         try:
-            self._came(records, piece, found)
+            if before is not None and found is not None:
+                self._came(records, before, found)
             following = self._next(records, PIECE_BYTES)
         except (KafkaError, StorageError) as fault:
             self._stop(fault)
             return
-        if following is None or following[:2] == piece[:2]:
+        if following is None or (before is not None and following[:2] == before[:2]):
             self._stop(None)
         else:
             self._read_on(records, following)
