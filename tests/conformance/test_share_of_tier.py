@@ -114,7 +114,8 @@ class World:
 
     def got(self) -> list[Got]:
         """Deliveries so far; AssertionError when an acknowledgement was refused."""
-        lines = [each.split() for each in self.log.read_text().splitlines() if each[:1] != "["]
+        said = self.log.read_text().split("\n")[:-1]  # the last one may still be on its way
+        lines = [each.split() for each in said if each[:1] != "["]
         assert not [each for each in lines if each[0] == "refused"], self.log.read_text()[-3000:]
         return [Got(each[0], int(each[1]), int(each[2]), *each[3:]) for each in lines]
 

@@ -123,7 +123,7 @@ class ShareIntake:
 
     def _read_on(self, records: SharePartition, piece: _Piece) -> None:
         if piece.data.unverified is not None:
-            done = partial(self._verified, records, piece)
+            done = partial(self._verified, records)
             self._parts.damage.settle([piece.data.unverified], done)
             return
         read = self._partition.on_unpacking_lane(partial(self._read, piece, self._terms))
@@ -132,7 +132,6 @@ class ShareIntake:
     def _verified(
         self,
         records: SharePartition,
-        piece: _Piece,
         unreadable: Collection[Unverified],
         late: Collection[Unverified],
     ) -> None:
@@ -163,7 +162,7 @@ class ShareIntake:
     def _read_next(
         self, records: SharePartition, before: _Piece | None = None, found: DueTimes | None = None
     ) -> None:
-        """Takes in what was found in the piece `before`, and goes on from the cursor if it moved."""
+        """Takes in what was found in a piece, and goes on from the cursor if that moved."""
         try:
             if before is not None and found is not None:
                 self._came(records, before, found)
