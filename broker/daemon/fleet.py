@@ -8,6 +8,7 @@ from math import inf
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from broker.daemon.fleet_levels import FleetLevels
 from broker.daemon.fleet_parts import (
     FleetParts,
     LoopClock,
@@ -90,8 +91,6 @@ OF_SHARE_GROUPS = frozenset((
     "share_group_heartbeat", "write_share_group_state",
 ))  # fmt: skip
 """Those for which nodes ask each other."""
-FEATURE_LIMITS = (("transaction.version", 1),)
-"""Highest levels in a fleet: no partition joins a transaction by itself."""
 
 
 class SharedDocument(Protocol):
@@ -145,6 +144,10 @@ class Fleet:
         self.transactions = FleetTransactions(ledger, parts.topics, self, (clock, times))
         self.peers = made_peers(parts)
         """Other nodes; None where nodes have no way to each other: no share groups are served."""
+        self._joining_peers = made_peers(parts)
+        """Connections of their own: transactions that wait hold up no share group."""
+        self.levels = FleetLevels(lambda: self._image.nodes, joins=self.peers is not None)
+        """Levels of features that all nodes serve."""
         self.log_ends = None
         """Ends of partitions that they lead."""
         if self.peers is not None:
@@ -211,6 +214,7 @@ class Fleet:
             NodeAddress(*next(iter(addresses.values()))),
             version("horolog"),
             [ListenerAddress(name, *each) for name, each in addresses.items()],
+            self.levels.joins,
         )
         self._node = FleetNode(self._reach, host, order, facts.fleet_id, self._image)
         self._task = asyncio.create_task(self._node.run())
@@ -236,8 +240,9 @@ class Fleet:
                 with contextlib.suppress(CatalogError, TimeoutError):
                     async with asyncio.timeout(RESIGN_SECONDS):
                         await self._catalog.resign(me)
-        if self.peers is not None:
-            self.peers.close()
+        for each in (self.peers, self._joining_peers):
+            if each is not None:
+                each.close()
         await self._catalog.close()
 
     @property
@@ -247,8 +252,9 @@ class Fleet:
         return self._facts.fleet_id
 
     def _nodes_are(self, living: Nodes, gone: Nodes) -> None:
-        if self.peers is not None:
-            self.peers.nodes_are(living)
+        for each in (self.peers, self._joining_peers):
+            if each is not None:
+                each.nodes_are(living)
         self._parts.on_nodes(living, gone)
 
     def _rows(self) -> Trimming | None:
@@ -280,6 +286,8 @@ class Fleet:
             self._coordinators[each.topic.name] = led
         self.transactions.participants.topic = transactions.topic
         self.transactions.marks(markers, groups)
+        if self._joining_peers is not None:
+            self.transactions.joins(transactions, self._joining_peers)
 
     def remembers(self, shares: ShareCoordinator) -> None:
         """Has what share groups remember in the partitions that are led here, from the start on."""
@@ -303,11 +311,6 @@ class Fleet:
     def serves(self, api: str) -> bool:
         """False for an API that no node of a fleet serves, by its handler's module."""
         return api in SERVED or (self.peers is not None and api in OF_SHARE_GROUPS)
-
-    @property
-    def feature_limits(self) -> tuple[tuple[str, int], ...]:
-        """Highest levels of features that a node of a fleet serves."""
-        return FEATURE_LIMITS
 
     @property
     def owned_shards(self) -> int:

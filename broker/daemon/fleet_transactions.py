@@ -5,14 +5,17 @@ import asyncio
 from broker.daemon.led_coordinator import ended
 from broker.fleet.catalog.postgres_ledger import PostgresLedger
 from broker.fleet.pacing import FleetClock
+from broker.fleet.peers.peers import Peers
 from broker.fleet.times import FleetTimes
 from broker.groups.coordinator import GroupCoordinator
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.topics.topic_catalog import TopicCatalog
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.markers import Markers
 from broker.transactions.over_nodes.due_markers import DueMarkers
 from broker.transactions.over_nodes.fleet_admission import FleetAdmission
 from broker.transactions.over_nodes.fleet_participants import FleetParticipants, MarkerWaits
+from broker.transactions.over_nodes.joining import TransactionJoins
 from broker.transactions.over_nodes.standing import (
     FleetStanding,
     PartitionNames,
@@ -39,6 +42,10 @@ class FleetTransactions:
         self._task: asyncio.Task[None] | None = None
         self.participants = FleetParticipants(self._reach, self._waits)
         self.admission = FleetAdmission(self._reach)
+
+    def joins(self, transactions: TransactionCoordinator, peers: Peers) -> None:
+        """Partitions join by themselves, at this coordinator or at those of other nodes."""
+        self.admission.join = TransactionJoins(transactions, peers.ask, self._reach.clock).join
 
     def marks(self, markers: Markers, groups: GroupCoordinator) -> None:
         """Markers are written by these, of offsets when their groups are in memory."""

@@ -73,6 +73,7 @@ from broker.server.admin_actions import watched
 from broker.server.dispatcher import Dispatcher
 from broker.server.doors import Lobby
 from broker.server.endpoints import AdvertisedEndpoints
+from broker.server.features import LevelsAlone
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
 from broker.share.share_reads import ShareServices
@@ -430,7 +431,7 @@ class Services:
     def _make_routes(self) -> None:
         found = served(serves(self.config, self.fleet))
         self.served = tuple(each.api for each in found)
-        self.feature_limits = () if self.fleet is None else self.fleet.feature_limits
+        self.feature_levels = LevelsAlone() if self.fleet is None else self.fleet.levels
         administered = watched(routes(found, self), self.trail)
         self.dispatcher = Dispatcher(administered, self.probes, self.loop)
 

@@ -32,6 +32,12 @@ PAGES: Mapping[str, Page] = {
         "of PostgreSQL or the store. The next round tries again; nothing is lost.",
         "Read the reason if it goes on.",
     ),
+    "transaction_not_joined": Page(
+        "A partition of this node did not join a transaction: the node of the coordinator does not "
+        "let this one ask. The producer hears INVALID_TXN_STATE.",
+        "Give the user of horolog.fleet.client.config, or User:ANONYMOUS of a plain listener, the "
+        "right ClusterAction, or name it in super.users.",
+    ),
     "fleet_store_away": Page(
         "The bytes of a commit did not get into the object store. They went into PostgreSQL "
         "instead, from where the next checkpoint moves them.",

@@ -1,5 +1,7 @@
 """AddPartitionsToTxn: partitions join the transaction, all or none of them."""
 
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
@@ -24,6 +26,8 @@ from protocol.errors import ErrorCode, KafkaError
 FENCED_SINCE_VERSION = 2
 MANY_SINCE_VERSION = 4
 ABORTABLE_SINCE_VERSION = 5
+AT_ONCE = 100
+"""Transactions of other brokers."""
 
 Codes = dict[Place, int]
 
@@ -57,23 +61,25 @@ async def handle(
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         context.count_error(code)
         return AddPartitionsToTxnResponse(error_code=code)
-    return AddPartitionsToTxnResponse(
-        results_by_transaction=[
-            AddPartitionsToTxnResult(
-                transactional_id=each.transactional_id,
-                topic_results=_results(each.topics, await _one_of_many(each, context)),
-            )
-            for each in request.transactions
-        ]
-    )
+    results = list[AddPartitionsToTxnResult]()
+    for at in range(0, len(request.transactions), AT_ONCE):
+        some = request.transactions[at : at + AT_ONCE]
+        results += await asyncio.gather(*(_one_of_many(each, context) for each in some))
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-async def _one_of_many(each: AddPartitionsToTxnTransaction, context: Context) -> Codes:
+async def _one_of_many(
+    each: AddPartitionsToTxnTransaction, context: Context
+) -> AddPartitionsToTxnResult:
     claim = ProducerClaim(each.transactional_id, each.producer_id, each.producer_epoch)
     places = places_of(each.topics)
-    if not each.verify_only:
-        return await _join(claim, places, context)
-    return {place: _code_of_member(claim, place, context) for place in places}
+    if each.verify_only:
+        codes = {place: _code_of_member(claim, place, context) for place in places}
+    else:
+        codes = await _join_of_leader(claim, places, context)
+    return AddPartitionsToTxnResult(
+        transactional_id=each.transactional_id, topic_results=_results(each.topics, codes)
+    )
 
 
 async def _join_asked(claim: ProducerClaim, places: list[Place], context: Context) -> Codes:
@@ -102,16 +108,32 @@ async def _join_asked(claim: ProducerClaim, places: list[Place], context: Contex
 
 async def _join(claim: ProducerClaim, places: list[Place], context: Context) -> Codes:
     codes = {place: code_of_place(place, context.services.topics) for place in places}
+    joins = context.services.transactions.join
+    return await _joined(codes, context, lambda: joins(claim, places))
+
+
+async def _join_of_leader(claim: ProducerClaim, places: list[Place], context: Context) -> Codes:
+    """For another broker, whose partitions of offsets join, too (KIP-890)."""
+    image = context.services.topics.image
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    codes = {each: ErrorCode.NONE if image.partition(*each) else unknown for each in places}
+    joins = context.services.transactions.join_soon
+    return await _joined(codes, context, lambda: joins(claim, places))
+
+
+async def _joined(
+    codes: Mapping[Place, int], context: Context, join: Callable[[], Awaitable[None]]
+) -> Codes:
     if any(codes.values()):
         for code in codes.values():
             context.count_error(code)
         return {place: code or ErrorCode.OPERATION_NOT_ATTEMPTED for place, code in codes.items()}
     try:
-        await context.services.transactions.join(claim, places)
+        await join()
     except KafkaError as error:
         code = answered_code(error, context, fenced_since=FENCED_SINCE_VERSION)
-        return dict.fromkeys(places, code)
-    return codes
+        return dict.fromkeys(codes, code)
+    return dict(codes)
 
 
 def _code_of_member(claim: ProducerClaim, place: Place, context: Context) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.server.client_software import ClientSoftware
-from broker.server.features import features_here
+from broker.server.features import FeatureLevels, features_here
 from protocol.api import Api
 from protocol.apis.api_versions import (
     ApiVersion,
@@ -33,8 +33,7 @@ class Services(NamedTuple):
     probes: BrokerProbes
     software: ClientSoftware
     served: tuple[Api, ...]
-    feature_limits: tuple[tuple[str, int], ...]
-    """Highest levels that are served, by feature, where that is not all."""
+    feature_levels: FeatureLevels
 
 
 Context = RequestContext[Services]
@@ -47,19 +46,19 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     _keep_software(request, context)
     services = context.services
-    features = features_here(services.served, services.feature_limits).values()
+    levels = services.feature_levels
     return ApiVersionsResponse(
         api_keys=api_keys(context),
         supported_features=[
             SupportedFeatureKey(name=each.name, min_version=each.oldest, max_version=each.level)
-            for each in features
+            for each in features_here(services.served, levels.supported).values()
         ],
-        finalized_features_epoch=0,
+        finalized_features_epoch=levels.epoch,
         finalized_features=[
             FinalizedFeatureKey(
                 name=each.name, min_version_level=each.level, max_version_level=each.level
             )
-            for each in features
+            for each in features_here(services.served, levels.finalized).values()
         ],
     )
 

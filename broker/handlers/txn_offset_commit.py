@@ -119,9 +119,10 @@ async def _check_transaction(request: TxnOffsetCommitRequest, context: Context) 
     await groups.topic.make()
     claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     place = CONSUMER_OFFSETS, groups.topic.index_of(request.group_id)
+    joins = context.api_version >= JOINS_SINCE_VERSION
     try:
-        if admission.waits(joins=context.api_version >= JOINS_SINCE_VERSION):
-            for refused in (await admission.admit(claim, [place])).values():
+        if admission.waits(joins=joins):
+            for refused in (await admission.admit(claim, [place], joins=joins)).values():
                 raise refused
         else:
             admission.check(claim, place)
@@ -129,6 +130,8 @@ async def _check_transaction(request: TxnOffsetCommitRequest, context: Context) 
         is_new = error.code == ErrorCode.TRANSACTION_ABORTABLE
         if is_new and context.api_version < ABORTABLE_SINCE_VERSION:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, error.message) from error
+        if error.code == ErrorCode.NOT_ENOUGH_REPLICAS:  # as Kafka: to be sent again, here
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.message) from error
         raise
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
-from broker.server.features import METADATA_VERSION, Feature, features_here
+from broker.server.features import METADATA_VERSION, Feature, FeatureLevels, features_here
 from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.api import Api
 from protocol.apis.update_features import (
@@ -30,7 +30,7 @@ class Services(NamedTuple):
 
     probes: BrokerProbes
     served: tuple[Api, ...]
-    feature_limits: tuple[tuple[str, int], ...]
+    feature_levels: FeatureLevels
 
 
 Context = RequestContext[Services]
@@ -38,7 +38,7 @@ Context = RequestContext[Services]
 
 def handle(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
     """Error of the first change that cannot be; what may be validated is what may be done."""
-    features = features_here(context.services.served, context.services.feature_limits)
+    features = features_here(context.services.served, context.services.feature_levels.finalized)
     try:
         context.require(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
         for each in request.feature_updates:

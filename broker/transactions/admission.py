@@ -33,9 +33,9 @@ class Admission(Protocol):
         """Until those that were there before are admitted, or refused."""
 
     async def admit(
-        self, claim: ProducerClaim, places: Sequence[Place]
+        self, claim: ProducerClaim, places: Sequence[Place], *, joins: bool
     ) -> Mapping[Place, KafkaError]:
-        """Refusals; the others may be written to, in this turn of the loop."""
+        """Refusals; the others may be written to, in this turn of the loop. `joins` as above."""
 
     def check(self, claim: ProducerClaim, place: Place) -> None:
         """KafkaError unless the partition takes part already."""
@@ -64,7 +64,11 @@ class LocalAdmission:
                 pass
 
     async def admit(
-        self, claim: ProducerClaim, places: Sequence[Place]
+        self,
+        claim: ProducerClaim,
+        places: Sequence[Place],
+        *,
+        joins: bool,  # noqa: ARG002 - the call of a port; else `check` is asked
     ) -> Mapping[Place, KafkaError]:
         """As the port has it: all of them join, or none does."""
         try:

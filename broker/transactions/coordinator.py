@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from broker.transactions.producer_ids import ProducerIds
 
 ENDED_TOGETHER = 100  # overdue transactions, which wait for the disk together
+TURN_SECONDS = 0.1
+"""Longest wait of a leader's question for those that came before."""
 MAX_TRANSACTIONAL_ID_BYTES = 4096  # Kafka: whatever fits a record's key
 
 
@@ -127,10 +129,28 @@ class TransactionCoordinator:
             await self.steps.write(owner, facts)
             return facts.producer_id, facts.producer_epoch
 
-    async def join(self, claim: ProducerClaim, places: Iterable[Place], version: int = 0) -> None:
-        """Partitions take part in the transaction; durable when it returns."""
+    async def join_soon(self, claim: ProducerClaim, places: Iterable[Place]) -> None:
+        """As `join` by version 2, for leaders of partitions, who ask for many producers at once:
+        CONCURRENT_TRANSACTIONS (51) before long, since one must not keep the others waiting.
+        """
+        owner = self.require(claim)
+        if owner.facts.state in PREPARED:
+            rules.check_may_join(owner.facts, claim)
+        await self.join(claim, places, VERSION_2, TURN_SECONDS)
+
+    async def join(
+        self,
+        claim: ProducerClaim,
+        places: Iterable[Place],
+        version: int = 0,
+        seconds: float | None = None,
+    ) -> None:
+        """Partitions take part in the transaction; durable when it returns.
+
+        `seconds`: the longest wait for those who came before.
+        """
         owner, wanted = self.require(claim), frozenset(places)
-        async with self.steps.turn(owner):
+        async with self.steps.turn(owner, seconds):
             rules.check_may_join(owner.facts, claim)
             is_open = owner.facts.state is TransactionState.ONGOING
             if not wanted <= (owner.facts.partitions if is_open else frozenset()):

@@ -146,7 +146,9 @@ async def _join_and_append(
         await admission.wait_for_turn(request.transactional_id or "")
     for claim in claims:
         joining = [each for each in entrants if each.claim == claim]
-        errors = await admission.admit(claim, _places(joining, refused, context))
+        joins = context.api_version >= JOINS_SINCE_VERSION
+        places = _places(joining, refused, context)
+        errors = await admission.admit(claim, places, joins=joins)
         for each in joining:
             if each.place in errors:
                 refused.setdefault(each.key, _as_answered(errors[each.place], context))

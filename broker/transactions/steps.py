@@ -3,6 +3,7 @@
 A step needs the lock of its id. Used from the event loop only.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -129,14 +130,28 @@ class Steps:
         return Ending(facts.producer_id, facts.producer_epoch, facts.is_commit, state.leader_epoch)
 
     @asynccontextmanager
-    async def turn(self, owner: Transactional) -> AsyncIterator[None]:
-        """Nobody else changes it meanwhile."""
-        async with owner.turn:
+    async def turn(self, owner: Transactional, seconds: float | None = None) -> AsyncIterator[None]:
+        """Nobody else changes it meanwhile. CONCURRENT_TRANSACTIONS (51) when others do for longer
+        than `seconds`.
+        """
+        await _acquired(owner, seconds)
+        try:
             check_there(owner)
             yield
+        finally:
+            owner.turn.release()
 
     def _time(self, owner: Transactional, wait_ms: int) -> None:
         owner.deadline = self._clock.monotonic() + wait_ms / 1000
+
+
+async def _acquired(owner: Transactional, seconds: float | None) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await owner.turn.acquire()
+    except TimeoutError:
+        text = f"Another request of {owner.transactional_id} is not answered yet"
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, text) from None
 
 
 def check_there(owner: Transactional) -> None:

@@ -199,6 +199,15 @@ async def test_only_the_owner_gives_a_shard_and_only_to_the_living(catalog: Flee
     assert (await catalog.shards())[0] == ShardRow(0, second, 2)
 
 
+async def test_a_node_says_in_each_life_whether_partitions_join_by_themselves(
+    catalog: FleetCatalog,
+) -> None:
+    order = Registration(1, UUID(int=1), NodeAddress("localhost", 9092), "1")
+    for joins in (True, True, False, True):
+        await catalog.register(order._replace(joins=joins))
+        assert [each.joins for each in await catalog.nodes()] == [joins]
+
+
 async def test_a_node_says_how_far_its_clock_is_ahead(catalog: FleetCatalog) -> None:
     me = await lives(catalog)
     assert (await catalog.nodes())[0].ahead_ms is None

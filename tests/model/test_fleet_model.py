@@ -36,6 +36,7 @@ def test_transactions_are_whole_on_all_nodes(part: int) -> None:
         lived = [play_transactions(seed) for seed in range(part, TRANSACTION_HISTORIES, 4)]
     assert sum(each.committed for each in lived) > 3 * len(lived)
     assert sum(each.aborted for each in lived) > len(lived)
+    assert sum(each.joined for each in lived) > 2 * len(lived)
 
 
 def test_a_leader_that_asks_no_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,6 +47,19 @@ def test_a_leader_that_asks_no_rows_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
     def some() -> None:
         for seed in range(30):
+            play_transactions(seed)
+
+    with quietly(), pytest.raises(AssertionError, match=r"half committed|open for ever"):
+        some()
+
+
+def test_a_leader_that_does_not_ask_again_after_a_marker_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FleetAdmission, "ends", lambda *_: None)
+
+    def some() -> None:
+        for seed in range(300):
             play_transactions(seed)
 
     with quietly(), pytest.raises(AssertionError, match=r"half committed|open for ever"):

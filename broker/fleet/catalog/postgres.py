@@ -72,7 +72,7 @@ class PostgresCatalog:
         host, port = order.address
         rows = await self._leases.ask(
             sql.REGISTER, order.node_id, order.directory_id, host, port, order.version,
-            ["{} {} {}".format(*each) for each in order.listeners],
+            ["{} {} {}".format(*each) for each in order.listeners], order.joins,
         )  # fmt: skip
         return Incarnation(order.node_id, rows[0]["incarnation"]) if rows else None
 
@@ -279,6 +279,7 @@ def _node(row: Row) -> NodeRow:
         row["draining"],
         tuple(map(_listener, row["listeners"])),
         row["ahead_ms"],
+        row["joins"],
     )
 
 

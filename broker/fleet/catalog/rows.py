@@ -42,6 +42,8 @@ class Registration(NamedTuple):
     address: NodeAddress
     version: str
     listeners: Sequence[ListenerAddress] = ()
+    joins: bool = False
+    """True when it can have partitions join transactions by themselves (KIP-890)."""
 
 
 class FleetFacts(NamedTuple):
@@ -68,6 +70,8 @@ class NodeRow(NamedTuple):
     listeners: Sequence[ListenerAddress] = ()
     ahead_ms: int | None = None
     """By how much its clock is ahead of the catalog's; None: it has not said."""
+    joins: bool = False
+    """As it registered; False for one of an earlier version."""
 
 
 class ShardRow(NamedTuple):

@@ -6,12 +6,13 @@ take-over would wait for it.
 
 REGISTER = """
 WITH alive AS (
-  INSERT INTO node (node_id, incarnation, directory_id, host, port, version, listeners)
-    VALUES ($1, 1, $2, $3, $4, $5, $6)
+  INSERT INTO node (node_id, incarnation, directory_id, host, port, version, listeners, joins_of)
+    VALUES ($1, 1, $2, $3, $4, $5, $6, CASE WHEN $7::boolean THEN 1 END)
   ON CONFLICT (node_id) DO UPDATE SET incarnation = node.incarnation + 1, fenced = false,
       directory_id = excluded.directory_id, host = excluded.host, port = excluded.port,
       version = excluded.version, listeners = excluded.listeners, renewals = 0,
-      renewed = excluded.renewed
+      renewed = excluded.renewed,
+      joins_of = CASE WHEN $7::boolean THEN node.incarnation + 1 END
     WHERE node.fenced OR node.directory_id = excluded.directory_id
   RETURNING incarnation)
 INSERT INTO wal (node_id, incarnation, seq, crc) SELECT $1, incarnation, 0, 0 FROM alive
@@ -25,7 +26,8 @@ UPDATE node SET renewals = renewals + 1, renewed = clock_timestamp(), ahead_ms =
 """
 NODES = """
 SELECT node_id, incarnation, host, port, version, fenced, draining, renewals, listeners,
-    ahead_ms, (extract(epoch FROM renewed) * 1000)::bigint AS renewed_ms
+    ahead_ms, (extract(epoch FROM renewed) * 1000)::bigint AS renewed_ms,
+    coalesce(joins_of = incarnation, false) AS joins
   FROM node ORDER BY node_id
 """
 FENCE = """

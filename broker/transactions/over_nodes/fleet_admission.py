@@ -1,12 +1,13 @@
-"""The leader's side: the rows say whether a partition takes part in a transaction (KIP-890).
+"""The leader's side: the rows say whether a partition takes part in a transaction (KIP-890), or its
+coordinator, which is asked to have it join.
 
-A transaction may end while they are asked; then they are asked once more, so that nothing is
-written behind the marker. Used from the event loop only.
+A transaction may end while one is asked; then it is asked once more, so that nothing is written
+behind the marker. Used from the event loop only.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,10 @@ from protocol.errors import ErrorCode, KafkaError
 ASKED_SECONDS = 10.0
 TRIES = 5
 """Questions about one producer, if a transaction of it ends during each."""
+
+
+Join = Callable[[ProducerClaim, Sequence[Place]], Awaitable[Mapping[Place, KafkaError]]]
+"""Refusals of partitions; the others take part, by rows."""
 
 
 class _Queue:
@@ -44,6 +49,8 @@ class FleetAdmission:
         self._ledger, _, self._names, self._clock, self._times = reach
         self._queues: WeakValueDictionary[str, _Queue] = WeakValueDictionary()
         self._questions: defaultdict[int, set[_Question]] = defaultdict(set)
+        self.join: Join | None = None
+        """Has partitions join at coordinators; None: nodes have no way to each other."""
 
     def waits(self, *, joins: bool) -> bool:  # noqa: ARG002 - the call of a port
         """As the port has it: always."""
@@ -62,17 +69,22 @@ class FleetAdmission:
             pass
 
     async def admit(
-        self, claim: ProducerClaim, places: Sequence[Place]
+        self, claim: ProducerClaim, places: Sequence[Place], *, joins: bool
     ) -> Mapping[Place, KafkaError]:
-        """As the port has it. No partition joins by itself."""
+        """As the port has it. Where coordinators have them join they have made the rows, too."""
+        ask = self.join if joins and self.join is not None else self._refusals
+        refused: dict[Place, KafkaError] = {}
         async with self.queue(claim.transactional_id).turn:
             for _ in range(TRIES):
+                left = [each for each in places if each not in refused]
                 with self._asking(claim.producer_id) as question:
-                    refusals = await self._refusals(claim, places)
+                    refused |= await ask(claim, left)
                 if not question.is_stale:
-                    return refusals
+                    return refused
+                ask = self._refusals  # those that have joined have rows, or it has ended
         text = f"Transactions of producer {claim.producer_id} end all the time"
-        return dict.fromkeys(places, KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, text))
+        ending = dict.fromkeys(places, KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, text))
+        return ending | refused
 
     def check(self, claim: ProducerClaim, place: Place) -> None:
         """As the port has it: the rows are not asked without waiting."""

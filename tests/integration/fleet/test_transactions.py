@@ -13,6 +13,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.state.state_topic import partition_of
+from pipeline.broker_client import BrokerClient
+from protocol.apis.api_versions import ApiVersionsRequest
 from tests.support.clients import java_programs
 from tests.support.clients.java_programs import JavaProgram
 from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
@@ -156,15 +158,40 @@ def fill(fleet: FleetOfBrokers, turn: int) -> None:
     assert writer.flush(60) == 0
 
 
-def is_copied(fleet: FleetOfBrokers, count: int) -> bool:
-    asking = Consumer({"bootstrap.servers": fleet.bootstrap, "group.id": "group"})
+def is_copied(fleet: FleetOfBrokers, count: int, group: str = "group") -> bool:
+    return copied_so_far(fleet, group) == count
+
+
+def copied_so_far(fleet: FleetOfBrokers, group: str) -> int:
+    """Records of the input that the group has done with; -1 while nobody says."""
+    asking = Consumer({"bootstrap.servers": fleet.bootstrap, "group.id": group})
     places = [TopicPartition("in", index) for index in range(PARTITIONS)]
     try:
-        return sum(max(each.offset, 0) for each in asking.committed(places, 30)) == count
+        return sum(max(each.offset, 0) for each in asking.committed(places, 30))
     except KafkaException:  # the coordinator is moving
-        return False
+        return -1
     finally:
         asking.close()
+
+
+def transaction_levels(fleet: FleetOfBrokers) -> set[int]:
+    """Finalized levels of `transaction.version`, as the nodes say them."""
+    found = set[int]()
+    for node in fleet.running.values():
+        with BrokerClient(node.bootstrap) as client:
+            answer = client.call(
+                ApiVersionsRequest(client_software_name="test", client_software_version="1")
+            )
+        levels = {each.name: each.max_version_level for each in answer.finalized_features}
+        found.add(levels["transaction.version"])
+    return found
+
+
+def group_coordinator(fleet: FleetOfBrokers, group: str) -> int:
+    """The node that coordinates a group."""
+    topic, admin = "__consumer_offsets", AdminClient({"bootstrap.servers": fleet.bootstrap})
+    index = partition_of(group, 6)
+    return int(admin.list_topics(topic, timeout=10).topics[topic].partitions[index].leader)
 
 
 def copied_through_kills(fleet: FleetOfBrokers, start: Start) -> list[str]:
@@ -217,3 +244,47 @@ def test_a_java_copier_copies_each_record_once(fleet: FleetOfBrokers, tmp_path: 
         fleet, lambda address: program.start(address, "in", "out", "group", "copier", log=log)
     )
     assert sorted(found) == each_once(), log.read_text()
+
+
+@pytest.mark.kafka
+@pytest.mark.skipif(not java_programs.available(), reason="needs Java and Maven")
+def test_a_java_copier_whose_coordinators_and_leaders_are_apart(
+    fleet: FleetOfBrokers, tmp_path: Path
+) -> None:
+    """By version 2 of the protocol: leaders have their partitions join at the coordinator, which
+    is another node, and so is the one that has the offsets. Each of the three is killed.
+    """
+    until(lambda: transaction_levels(fleet) == {2}, "some node does not serve version 2")
+    group, name = names_apart(fleet)
+    program = JavaProgram("Transformer", java_programs.client_jars(), tmp_path / "classes")
+    log = tmp_path / "application.log"
+    with ExitStack() as stack:
+        application = program.start(fleet.bootstrap, "in", "out", group, name, log=log)
+        stack.callback(lambda: end(application))
+        for turn in range(ROUNDS):
+            fill(fleet, turn)
+            before = turn * RECORDS_A_ROUND
+            until(lambda: copied_so_far(fleet, group) > before, "nothing is copied")  # noqa: B023
+            of_group, of_name = group_coordinator(fleet, group), coordinator(fleet, name)
+            victim = (of_name, of_group, min({1, 2, 3} - {of_group, of_name}))[turn % 3]
+            fleet.kill(victim)
+            fleet.start(victim, SETTINGS)
+        deadline = time.monotonic() + PATIENCE
+        while not is_copied(fleet, ROUNDS * RECORDS_A_ROUND, group):
+            assert time.monotonic() < deadline, f"the input was not copied: {log.read_text()}"
+            if application.poll() is not None:  # fenced, or an error was final
+                application = program.start(fleet.bootstrap, "in", "out", group, name, log=log)
+            time.sleep(0.5)
+    assert sorted(each[::-1] for each in committed(fleet)) == each_once(), log.read_text()
+
+
+def names_apart(fleet: FleetOfBrokers) -> tuple[str, str]:
+    """A group and a transactional id, coordinated by two nodes."""
+    producer(fleet, "first")
+    until(lambda: is_copied(fleet, 0), "no group is coordinated")
+    of_first = coordinator(fleet, "first")
+    group = next(
+        each for each in map("group-{}".format, range(99))
+        if group_coordinator(fleet, each) not in {of_first, -1}
+    )  # fmt: skip
+    return group, "first"

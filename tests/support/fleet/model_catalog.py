@@ -136,6 +136,7 @@ class ModelCatalog:
                 each.is_draining,
                 tuple(each.order.listeners),
                 each.ahead_ms,
+                each.order.joins,
             )
             for _, each in sorted(self.node_rows.items())
         ]

@@ -16,17 +16,19 @@ from tests.support.fleet.fleet_history import (
     Faults,
 )
 from tests.support.fleet.fleet_world import ANSWER_SECONDS, TIMES
+from tests.support.fleet.transaction_values import TransactionId
 from tests.support.fleet.transaction_world import (
     DATA,
     STATES,
     Refused,
-    TransactionId,
     TransactionNode,
     TransactionWorld,
 )
 from tests.support.fleet.virtual_loop import run_virtual
 
 PRODUCERS, TRANSACTIONS = 3, 5
+JOINING_SHARE = 0.6
+"""Transactions by version 2; a client may go from one to the other between two of them."""
 ABORTED, EITHER, COMMITTED = frozenset({False}), frozenset({False, True}), frozenset({True})
 NOT_NOW = {
     ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -40,6 +42,8 @@ class TransactionsLived(NamedTuple):
 
     committed: int
     aborted: int
+    joined: int
+    """Those of them by version 2."""
     records: int
     faults: Counter[str]
 
@@ -57,6 +61,7 @@ class _History:
     def __init__(self, seed: int) -> None:
         self.world = TransactionWorld(seed, PRODUCERS)
         self.told: Counter[bool] = Counter()
+        self.joined = 0
         self.late: set[asyncio.Task[None]] = set()
 
     async def run(self) -> TransactionsLived:
@@ -75,7 +80,7 @@ class _History:
         watching.cancel()
         world.check_end()
         return TransactionsLived(
-            self.told[True], self.told[False], len(world.ended), faults.happened
+            self.told[True], self.told[False], self.joined, len(world.ended), faults.happened
         )
 
     async def _watch(self) -> None:
@@ -87,59 +92,87 @@ class _History:
     async def _client(self, producer: int) -> None:
         epoch = await self._init(producer)
         for number in range(1, TRANSACTIONS + 1):
-            if not await self._transaction(TransactionId(producer, epoch, number)):
-                epoch = await self._init(producer)
+            joins = self.world.dice.random() < JOINING_SHARE
+            transaction = TransactionId(producer, epoch, number)
+            next_epoch = await self._transaction(transaction, joins=joins)
+            epoch = await self._init(producer) if next_epoch is None else next_epoch
             await asyncio.sleep(self.world.dice.expovariate(1.0))
 
-    async def _transaction(self, transaction: TransactionId) -> bool:
-        """False where it is not known how it went: the client begins again."""
+    async def _transaction(self, transaction: TransactionId, *, joins: bool) -> int | None:
+        """The epoch to go on with. None where it is not known how it went: the client begins again.
+
+        `joins`: by version 2 of the protocol, in which partitions join by themselves, and each end
+        takes an epoch.
+        """
         world, dice = self.world, self.world.dice
         world.allowed[transaction] = ABORTED
-        coordinator = STATES[transaction.producer % len(STATES)]
         try:
-            for partition in dice.sample(DATA, dice.randint(1, len(DATA))):
-                await self._join(transaction, partition)
-                for index in range(dice.randint(1, 3)):
-                    await self._produce(transaction, partition, partition * 10 + index)
+            await self._write(transaction, joins)
             if dice.random() < 0.15:
-                self._later(transaction)
-                return False
+                self._later(transaction, joins)
+                return None
             if dice.random() < 0.15:
-                return await self._abort_hastily(transaction)
+                await self._abort_hastily(transaction, joins)
+                return None
             commits = dice.random() < 0.7
             if commits:
                 world.allowed[transaction] = EITHER
-            if dice.random() < 0.1:
-                await self._once(coordinator, lambda node: node.end(transaction, commits=commits))
-                return False
-            await self._until(coordinator, lambda node: node.end(transaction, commits=commits))
+            epoch = await self._end(transaction, joins, commits, is_heard=dice.random() >= 0.1)
         except (_Silent, Refused, KafkaError):
-            self._later(transaction)
-            return False
+            self._later(transaction, joins)
+            return None
+        if epoch is None:
+            return None
         if commits:
             world.allowed[transaction] = COMMITTED
         self.told[commits] += 1
-        return True
+        self.joined += joins
+        return epoch
+
+    async def _write(self, transaction: TransactionId, joins: bool) -> None:
+        dice = self.world.dice
+        for partition in dice.sample(DATA, dice.randint(1, len(DATA))):
+            if not joins:
+                await self._join(transaction, partition)
+            for index in range(dice.randint(1, 3)):
+                await self._produce(transaction, partition, partition * 10 + index, joins)
+
+    async def _end(
+        self, transaction: TransactionId, joins: bool, commits: bool, *, is_heard: bool = True
+    ) -> int | None:
+        """The next epoch; None when the client asks once and hears nothing."""
+
+        async def end(node: TransactionNode) -> int:
+            if joins:
+                return await node.end_by_epoch(transaction, commits=commits)
+            await node.end(transaction, commits=commits)
+            return transaction.epoch
+
+        coordinator = STATES[transaction.producer % len(STATES)]
+        if is_heard:
+            return await self._until(coordinator, end)
+        await self._once(coordinator, end)
+        return None
 
     async def _join(self, transaction: TransactionId, partition: int) -> None:
         coordinator = STATES[transaction.producer % len(STATES)]
         await self._until(coordinator, lambda node: node.join(transaction, partition))
 
-    async def _produce(self, transaction: TransactionId, partition: int, index: int) -> None:
+    async def _produce(
+        self, transaction: TransactionId, partition: int, index: int, joins: bool
+    ) -> None:
         offset = await self._until(
-            partition, lambda node: node.produce(transaction, partition, index)
+            partition, lambda node: node.produce(transaction, partition, index, joins=joins)
         )
         self.world.acknowledged(partition, offset, transaction.record(index))
 
-    async def _abort_hastily(self, transaction: TransactionId) -> bool:
+    async def _abort_hastily(self, transaction: TransactionId, joins: bool) -> None:
         """A record is on its way when the end is asked for."""
-        coordinator = STATES[transaction.producer % len(STATES)]
-        self._later(transaction, within=0.2)
-        await self._until(coordinator, lambda node: node.end(transaction, commits=False))
-        self._later(transaction, within=0.2)
-        return False
+        self._later(transaction, joins, within=0.2)
+        await self._end(transaction, joins, commits=False)
+        self._later(transaction, joins, within=0.2)
 
-    def _later(self, transaction: TransactionId, within: float = 20.0) -> None:
+    def _later(self, transaction: TransactionId, joins: bool, within: float = 20.0) -> None:
         """A record that its client has given up comes all the same, to any partition."""
         dice = self.world.dice
         partition, wait = dice.choice(DATA), dice.uniform(0.0, within)
@@ -148,7 +181,8 @@ class _History:
             await asyncio.sleep(wait)
             with suppress(_Silent, Refused, KafkaError):
                 await self._once(
-                    partition, lambda node: node.produce(transaction, partition, 90 + partition)
+                    partition,
+                    lambda node: node.produce(transaction, partition, 90 + partition, joins=joins),
                 )
 
         self.late.add(task := asyncio.ensure_future(late()))

@@ -1,26 +1,36 @@
 """A fleet in a simulation whose clients write in transactions over its nodes.
 
-Both sides of the real thing (`broker.transactions.over_nodes`) run on every node; the coordinator
-is a small one, which remembers as the real one does, and so are the logs. Records, states and
-markers are values of `sim_host`.
+Both sides of the real thing (`broker.transactions.over_nodes`) run on every node, and ask each
+other as real nodes do; the coordinator is a small one, which remembers as the real one does, and so
+are the logs.
 """
 
 import asyncio
 import itertools
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from enum import IntEnum
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from broker.fleet.catalog.rows import Incarnation, OwnedShard, PartitionKey
+from broker.fleet.peers.peers import PeerSilent, PeerUnreached
+from broker.partitions.leadership import NOBODY
 from broker.transactions.over_nodes.due_markers import DueMarkers
 from broker.transactions.over_nodes.fleet_admission import FleetAdmission
 from broker.transactions.over_nodes.fleet_participants import FleetParticipants, MarkerWaits
+from broker.transactions.over_nodes.joining import TransactionJoins
 from broker.transactions.over_nodes.standing import PartitionNames, TransactionReach
 from broker.transactions.participants import Ending
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import Place
+from protocol.apis.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.fleet.faulty_catalog import FaultyCatalog, awake
 from tests.support.fleet.fleet_world import (
@@ -34,72 +44,22 @@ from tests.support.fleet.fleet_world import (
 )
 from tests.support.fleet.model_ledger import LedgerRows, ModelLedger
 from tests.support.fleet.sim_host import ServedLog, SimBatch, Value
+from tests.support.fleet.transaction_values import (
+    ENDING,
+    Mark,
+    Phase,
+    State,
+    TransactionId,
+    mark_of,
+    transaction_of,
+)
 
 DATA = (0, 1, 2)
 STATES = (3, 4)
 """Partitions in which coordinators remember, by the producer."""
 RECOVER_SECONDS = 1.0
-
-
-class Phase(IntEnum):
-    """Memory of a coordinator about the newest transaction of a producer."""
-
-    EMPTY = 0
-    ONGOING = 1
-    COMMIT = 2
-    ABORT = 3
-    COMMITTED = 4
-    ABORTED = 5
-
-
-ENDING = {Phase.COMMIT: Phase.COMMITTED, Phase.ABORT: Phase.ABORTED}
-
-
-class State(NamedTuple):
-    """A record of a coordinator."""
-
-    epoch: int
-    number: int
-    phase: Phase
-
-    def value(self, producer: int) -> Value:
-        return Value(producer, (self.epoch * 1000 + self.number) * 8 + self.phase)
-
-
-class TransactionId(NamedTuple):
-    """A transaction as its client counts it."""
-
-    producer: int
-    epoch: int
-    number: int
-
-    def record(self, index: int) -> Value:
-        return Value(self.producer, (self.epoch * 1000 + self.number) * 100 + index)
-
-
-def transaction_of(record: Value) -> TransactionId:
-    first = record.sequence // 100
-    return TransactionId(record.producer, first // 1000, first % 1000)
-
-
-class Mark(NamedTuple):
-    """A marker in a log; `nonce` makes each one another."""
-
-    producer: int
-    epoch: int
-    commits: bool
-    nonce: int
-
-    def value(self) -> Value:
-        return Value(-1 - self.producer, (self.nonce * 1000 + self.epoch) * 2 + self.commits)
-
-
-def mark_of(value: Value) -> Mark | None:
-    """None for a record."""
-    if value.producer >= 0:
-        return None
-    rest, commits = divmod(value.sequence, 2)
-    return Mark(-1 - value.producer, rest % 1000, bool(commits), rest // 1000)
+LOST_SHARE = 0.03
+"""Questions of nodes that are lost; of answers as many."""
 
 
 class Refused(Exception):  # noqa: N818 - what happened
@@ -124,6 +84,8 @@ class TransactionNode(SimNode):
         self.participants = FleetParticipants(reach, waits)
         self.participants.topic = world.state_topic
         self.admission = FleetAdmission(reach)
+        local: Any = self
+        self.admission.join = TransactionJoins(local, self._ask_node, NodeClock(self.way)).join
         markers: Any = self
         self.due = DueMarkers(reach, markers, self.admission, waits, lambda _: True)
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -212,10 +174,15 @@ class TransactionNode(SimNode):
 
     # --- what clients ask ---
 
-    async def produce(self, transaction: TransactionId, partition: int, index: int) -> int:
-        """The record's offset, once it counts. Refused, KafkaError."""
+    async def produce(
+        self, transaction: TransactionId, partition: int, index: int, *, joins: bool
+    ) -> int:
+        """The record's offset, once it counts. Refused, KafkaError.
+
+        `joins`: the partition joins the transaction by itself (version 2 of the protocol).
+        """
         claim = ProducerClaim(str(transaction.producer), *transaction[:2])
-        refused = await self.admission.admit(claim, [("t", partition)])
+        refused = await self.admission.admit(claim, [("t", partition)], joins=joins)
         for error in refused.values():
             raise error
         log = self._log(partition)
@@ -229,7 +196,7 @@ class TransactionNode(SimNode):
         async with self._turns[producer]:
             state = await self._state(producer)
             if state.phase is Phase.ONGOING:
-                state = State(state.epoch + 1, state.number, Phase.ABORT)
+                state = State(state.epoch + 2, state.number, Phase.ABORT)
                 await self._remember(producer, state)
             state = await self._ended(producer, state)
             state = State(state.epoch + 1, state.number, Phase.EMPTY)
@@ -266,6 +233,102 @@ class TransactionNode(SimNode):
             elif state.phase not in {phase, ENDING[phase]}:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         self.keep(self._go_on(producer))
+
+    # --- version 2 of the protocol ---
+
+    async def end_by_epoch(self, transaction: TransactionId, *, commits: bool) -> int:
+        """As `end`, with the epoch of the next transaction, which tells a repetition."""
+        producer, phase = transaction.producer, Phase.COMMIT if commits else Phase.ABORT
+        async with self._turns[producer]:
+            state = await self._state(producer)
+            if state.epoch == transaction.epoch and state.phase is Phase.ONGOING:
+                state = State(state.epoch + 1, state.number, phase)
+                await self._remember(producer, state)
+                epoch = self._states(producer).owned.shard.epoch
+                await self.participants.close(
+                    str(producer), Ending(producer, state.epoch, commits, epoch)
+                )
+            elif state.epoch != transaction.epoch + 1:
+                raise KafkaError(ErrorCode.PRODUCER_FENCED)
+            elif state.phase not in {phase, ENDING[phase]}:
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        self.keep(self._go_on(producer))
+        return transaction.epoch + 1
+
+    @property
+    def topic(self) -> Any:
+        """As `LocalCoordinator` has it: with the leaders that this node takes for them."""
+        partitions = [
+            SimpleNamespace(leader_elsewhere=self._leader_elsewhere(each)) for each in STATES
+        ]
+        return SimpleNamespace(partitions=partitions, index_of=self.world.state_topic.index_of)
+
+    def _leader_elsewhere(self, partition: int) -> Any:
+        if PartitionKey(TOPIC, partition) in self.host.served:
+            return None
+        leader = self.world.leader(partition)
+        return SimpleNamespace(node_id=NOBODY if leader is None else leader.node_id)
+
+    async def join_soon(self, claim: ProducerClaim, places: Sequence[Place]) -> None:
+        """As `LocalCoordinator` has it."""
+        try:
+            await self._join_soon(claim, places)
+        except Refused:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
+
+    async def _join_soon(self, claim: ProducerClaim, places: Sequence[Place]) -> None:
+        producer, turn = claim.producer_id, self._turns[claim.producer_id]
+        if turn.locked():
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        async with turn:
+            state = await self._state(producer)
+            if state.epoch != claim.producer_epoch:
+                raise KafkaError(ErrorCode.PRODUCER_FENCED)
+            if state.phase in ENDING:
+                raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+            if state.phase is not Phase.ONGOING:
+                # a late end by version 1 of an earlier number is not of this one
+                begun = state._replace(number=state.number + 1, phase=Phase.ONGOING)
+                await self._remember(producer, begun)
+            await self.participants.join(claim, places)
+
+    async def _ask_node(self, node_id: int, request: AddPartitionsToTxnRequest) -> Any:
+        """As `Peers.ask`: requests and answers get lost, and some come late."""
+        dice, [node] = (
+            self.world.dice,
+            [each for each in self.world.nodes if each.node_id == node_id],
+        )
+        assert isinstance(node, TransactionNode)
+        if dice.random() < LOST_SHARE:
+            raise PeerUnreached(f"node {node_id}")
+        await asyncio.sleep(dice.expovariate(50.0) if dice.random() < 0.9 else dice.uniform(0, 8))
+        work = node.keep(node.joined(request))
+        await asyncio.wait({work}, timeout=ANSWER_SECONDS)
+        if not work.done() or work.cancelled() or dice.random() < LOST_SHARE:
+            raise PeerSilent(f"node {node_id}")
+        return work.result()
+
+    async def joined(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+        """As the handler of AddPartitionsToTxn answers a node."""
+        await awake(self.way)
+        results = [await self._result(each) for each in request.transactions]
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+    async def _result(self, asked: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
+        claim = ProducerClaim(asked.transactional_id, asked.producer_id, asked.producer_epoch)
+        [topic], code = asked.topics, ErrorCode.NONE
+        try:
+            await self.join_soon(claim, [(topic.name, each) for each in topic.partitions])
+        except KafkaError as error:
+            code = error.code
+        found = [
+            AddPartitionsToTxnPartitionResult(partition_index=each, partition_error_code=code)
+            for each in topic.partitions
+        ]
+        topics = [AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=found)]
+        return AddPartitionsToTxnResult(
+            transactional_id=claim.transactional_id, topic_results=topics
+        )
 
     # --- the coordinator ---
 

@@ -43,6 +43,7 @@ from broker.security.authority import Authority
 from broker.security.delegation.tokens import Tokens
 from broker.security.users import Users
 from broker.server.client_software import ClientSoftware
+from broker.server.features import LevelsAlone
 from broker.server.services import bound
 from broker.share.share_reads import ShareReads, ShareServices
 from broker.share.state.coordinator import ShareCoordinator
@@ -203,7 +204,7 @@ class World:
             memory=MemoryAccount(1 << 32),
             answers=Answers(self.clock.monotonic),
             served=SERVED,
-            feature_limits=(),
+            feature_levels=LevelsAlone(),
             node_id=NODE_ID,
             endpoints=FixedEndpoints(),
             audit=None,

@@ -1,7 +1,7 @@
 """Transactions over nodes: both sides meet in the rows, whatever moves or ends meanwhile."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID, uuid4
@@ -199,8 +199,8 @@ def in_world(test: Callable[[World], Any]) -> Callable[[], None]:
 async def test_each_leader_marks_its_own_partitions_and_then_it_is_over(world: World) -> None:
     await world.join(HERE)
     await world.join(THERE)
-    assert await world.first.admission.admit(CLAIM, [HERE]) == {}
-    assert await world.second.admission.admit(CLAIM, [THERE]) == {}
+    assert await world.first.admission.admit(CLAIM, [HERE], joins=False) == {}
+    assert await world.second.admission.admit(CLAIM, [THERE], joins=False) == {}
     assert await world.end() == {}
     assert world.first.markers.written == [(ENDING, HERE)]
     assert world.second.markers.written == [(ENDING, THERE)]
@@ -216,16 +216,17 @@ async def test_one_that_nobody_joined_is_over_at_once(world: World) -> None:
 @in_world
 async def test_what_has_not_joined_is_not_admitted(world: World) -> None:
     await world.join(HERE)
-    refused = await world.second.admission.admit(CLAIM, [HERE, THERE])
+    refused = await world.second.admission.admit(CLAIM, [HERE, THERE], joins=False)
     assert {place: error.code for place, error in refused.items()} == {
         THERE: ErrorCode.TRANSACTION_ABORTABLE
     }
     older = CLAIM._replace(producer_epoch=2)
-    fenced = await world.first.admission.admit(older, [HERE])
+    fenced = await world.first.admission.admit(older, [HERE], joins=False)
     assert fenced[HERE].code == ErrorCode.PRODUCER_FENCED
-    newer = await world.first.admission.admit(CLAIM._replace(producer_epoch=4), [HERE])
+    later = CLAIM._replace(producer_epoch=4)
+    newer = await world.first.admission.admit(later, [HERE], joins=False)
     assert newer[HERE].code == ErrorCode.TRANSACTION_ABORTABLE
-    gone = await world.first.admission.admit(CLAIM, [("t", 9)])
+    gone = await world.first.admission.admit(CLAIM, [("t", 9)], joins=False)
     assert gone["t", 9].code == ErrorCode.TRANSACTION_ABORTABLE
 
 
@@ -235,7 +236,7 @@ async def test_nothing_is_admitted_behind_the_marker(world: World) -> None:
     await world.join(THERE)
     second = world.second
     second.ledger.answers_at = asyncio.Event()
-    late = asyncio.ensure_future(second.admission.admit(CLAIM, [THERE]))
+    late = asyncio.ensure_future(second.admission.admit(CLAIM, [THERE], joins=False))
     await asyncio.sleep(0.001)
     assert await world.end() == {}
     second.ledger.answers_at.set()
@@ -250,7 +251,7 @@ async def test_nothing_is_admitted_once_it_is_closed(world: World) -> None:
     world.first.may_end = world.second.may_end = False
     await world.first.participants.close("id", ENDING)
     for node, place in ((world.first, HERE), (world.second, THERE)):
-        refused = await node.admission.admit(CLAIM, [place])
+        refused = await node.admission.admit(CLAIM, [place], joins=False)
         assert refused[place].code == ErrorCode.TRANSACTION_ABORTABLE
     newest = dict(world.first.rows.newest)
     world.first.may_end = world.second.may_end = True
@@ -272,12 +273,43 @@ async def test_one_that_cannot_be_closed_ends_later(world: World) -> None:
 
 
 @in_world
+async def test_one_that_ends_while_it_joins_is_judged_by_its_rows(world: World) -> None:
+    """The coordinator's answer is from before the end, and comes when the marker is written."""
+    second, answer = world.second, asyncio.Event()
+
+    async def join(claim: ProducerClaim, places: Sequence[Place]) -> dict[Place, KafkaError]:
+        await world.join(*places)
+        await answer.wait()
+        return {HERE: KafkaError(ErrorCode.PRODUCER_FENCED)}
+
+    second.admission.join = join
+    late = asyncio.ensure_future(second.admission.admit(CLAIM, [HERE, THERE], joins=True))
+    await asyncio.sleep(0.001)
+    assert await world.end() == {}
+    answer.set()
+    codes = {place: each.code for place, each in (await late).items()}
+    assert codes == {HERE: ErrorCode.PRODUCER_FENCED, THERE: ErrorCode.TRANSACTION_ABORTABLE}
+
+
+@in_world
+async def test_one_that_joins_is_admitted(world: World) -> None:
+    async def join(claim: ProducerClaim, places: Sequence[Place]) -> dict[Place, KafkaError]:
+        await world.join(*places)
+        return {}
+
+    world.second.admission.join = join
+    assert await world.second.admission.admit(CLAIM, [THERE], joins=True) == {}
+    assert await world.end() == {}
+    assert world.written == [(ENDING, THERE)]
+
+
+@in_world
 async def test_requests_of_one_producer_are_admitted_in_order(world: World) -> None:
     await world.join(HERE, THERE)
     admission, order = world.first.admission, list[int]()
 
     async def admitted(number: int, place: Place) -> None:
-        await admission.admit(CLAIM, [place])
+        await admission.admit(CLAIM, [place], joins=False)
         order.append(number)
 
     queue = admission.queue("id")
@@ -403,6 +435,6 @@ async def test_a_catalog_that_is_away_costs_a_bounded_wait(world: World) -> None
     with pytest.raises(KafkaError) as refused:
         await world.join(HERE)
     assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    late = await world.first.admission.admit(CLAIM, [HERE])
+    late = await world.first.admission.admit(CLAIM, [HERE], joins=False)
     assert late[HERE].code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert asyncio.get_running_loop().time() < 30

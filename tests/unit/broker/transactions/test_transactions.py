@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from broker.partitions.leadership import Leadership
+from broker.topics.names import CONSUMER_OFFSETS
+from broker.transactions.rules import ProducerClaim
 from protocol.apis import add_partitions_to_txn, delete_groups, list_offsets, offset_commit
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from tests.support.worlds.handler_world import BATCH_TIME, ManualCommit
 from tests.support.worlds.transaction_world import (
     GROUP,
@@ -557,6 +559,37 @@ async def test_what_brokers_ask_is_answered(world: TransactionWorld, version: in
     assert await ask(1, verify_only=True) == missing
     assert await ask(1) == 0
     assert await ask(1, verify_only=True) == 0
+    assert await ask(9) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    owner = world.broker.transactions.ids["x"]
+    assert owner.facts.client_version == 2, "as Kafka: brokers ask by version 2"
+
+
+async def test_brokers_that_ask_do_not_wait_for_long(world: TransactionWorld) -> None:
+    """Of one connection an answer comes after the other: the next producer must not wait."""
+    one = await producer(world)
+    transactions, claim = (
+        world.broker.transactions,
+        ProducerClaim("x", one.producer_id, one.epoch),
+    )
+    async with transactions.ids["x"].turn:
+        with pytest.raises(KafkaError) as refused:
+            await asyncio.wait_for(transactions.join_soon(claim, [("t", 0)]), 5)
+    assert refused.value.code == ErrorCode.CONCURRENT_TRANSACTIONS
+    await transactions.join_soon(claim, [("t", 0)])
+    assert transactions.ids["x"].facts.partitions == {("t", 0)}
+
+
+async def test_partitions_of_offsets_join_for_brokers_only(world: TransactionWorld) -> None:
+    one = await producer(world)
+    await world.broker.groups.topic.make()
+    named = add_partitions_to_txn.AddPartitionsToTxnTopic(name=CONSUMER_OFFSETS, partitions=[0])
+    each = add_partitions_to_txn.AddPartitionsToTxnTransaction(
+        transactional_id="x", producer_id=one.producer_id, producer_epoch=one.epoch, topics=[named]
+    )
+    request = add_partitions_to_txn.AddPartitionsToTxnRequest(transactions=[each])
+    [answer] = (await world.call(request, 5)).results_by_transaction
+    assert answer.topic_results[0].results_by_partition[0].partition_error_code == 0
+    assert await one.join(0, topic=CONSUMER_OFFSETS) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
 
 
 async def test_the_end_of_a_transaction_wakes_who_waits_for_committed_records(
