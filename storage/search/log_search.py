@@ -11,6 +11,7 @@ from storage.files.partition_files import PartitionFiles
 from storage.index.txn_index import AbortedTxn
 from storage.search.arrivals import ArrivalSpan, arrivals_between
 from storage.search.file_times import offsets_before
+from storage.search.oldest_time import Looks, OldestTime, UnfinishedOffsets, oldest_time
 from storage.search.search_clock import CLOCKS, SearchClock
 from storage.search.segment_access import SegmentAccess
 from storage.search.time_lag import OffsetTimes, TimeLag, lag_at, times_at
@@ -137,6 +138,13 @@ class LogSearch:
         return self.on_snapshot(
             lambda snapshot: times_at(snapshot, self.look(may_wait=may_wait), offset)
         )
+
+    def oldest_time(
+        self, wanted: UnfinishedOffsets, most_zones: int, *, may_wait: bool = True
+    ) -> OldestTime:
+        """The least record time of what a queue has not finished; `most_zones` are read."""
+        looks = Looks(self.look(may_wait=may_wait), self.look(may_wait=False))
+        return self.on_snapshot(lambda snapshot: oldest_time(snapshot, looks, wanted, most_zones))
 
     def arrivals_between(self, first: int, end: int, *, may_wait: bool = True) -> list[ArrivalSpan]:
         """Arrivals of the offsets from `first` to below `end`, zone by zone."""

@@ -86,6 +86,7 @@ class Segment:
         "jitter_ms",
         "largest",
         "last_arrival_ms",
+        "least_timestamp",
         "max_timestamp",
         "max_timestamp_offset",
         "mtime_ms",
@@ -133,6 +134,10 @@ class Segment:
         """Bytes appended since the batch that the last index entry speaks of."""
         self.has_untimed: bool | None = None
         """True when the closed segment has records without a time; None: not looked for yet."""
+        self.least_timestamp: int | None = None
+        """Least record time in ms of the closed segment, once that was looked for; see
+        `storage.search.oldest_time`.
+        """
         self.indexes: Indexes | None = None
         self.held: File | None = None
         """The open `.log` while the segment is active and was used."""

@@ -119,6 +119,7 @@ def queue_state(services: ShareGroupServices, found: Unfinished) -> dict[str, ob
         "start": found.offset,
         "high_watermark": log.snapshot.high_watermark,
         "oldest_record_seconds": None if age is None else age.record,
+        "oldest_record_is_exact": age is not None and age.is_exact,
         "oldest_arrival_seconds": None if age is None else age.arrival,
         "in_memory": standing is not None,
         "end": None if standing is None else standing.end,
