@@ -25,6 +25,8 @@ class Way:
     is_cut: bool = False
     stopped_until: float = 0.0
     """The node's process is stopped until then: it asks nothing, and hears nothing."""
+    late_until: float = 0.0
+    """Statements of this node may be done until then, though nobody waits for them."""
 
 
 class FaultyCatalog:
@@ -37,22 +39,26 @@ class FaultyCatalog:
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._rows, name)
+        is_kept = name != "changed"  # which waits, and does nothing
 
-        async def asked(*arguments: Any, **named: Any) -> Any:
-            asking = asyncio.ensure_future(self._ask(lambda: call(*arguments, **named)))
-            _kept.add(asking)
-            asking.add_done_callback(_over)
-            return await asyncio.shield(asking)  # what a killed process has sent may still be done
+        def asked(*arguments: Any, **named: Any) -> Awaitable[Any]:
+            return self._ask(lambda: call(*arguments, **named), is_kept=is_kept)
 
         return asked
 
-    async def _ask(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        way, dice = self._way, self._dice
-        await awake(way)
+    async def _ask(self, call: Callable[[], Awaitable[Any]], *, is_kept: bool) -> Any:
+        way, dice, time = self._way, self._dice, asyncio.get_running_loop().time
+        if time() < way.stopped_until:
+            await awake(way)
         if way.is_cut:
             await asyncio.sleep(dice.choice((0.01, DEADLINE)))
             raise CatalogTimedOut("no answer")
-        await asyncio.sleep(dice.expovariate(500))
+        try:
+            await asyncio.sleep(dice.expovariate(500))
+        except asyncio.CancelledError:  # what a killed process has sent is still done
+            if is_kept:
+                _keep(call())
+            raise
         fate = dice.random()
         if (fate := fate - way.lost_question) < 0:
             raise CatalogAway("the question was lost")
@@ -66,28 +72,29 @@ class FaultyCatalog:
         if way.is_cut or dice.random() < way.lost_answer:
             raise CatalogAway("the answer was lost")
         await asyncio.sleep(dice.expovariate(500))
-        await awake(way)
+        if time() < way.stopped_until:
+            await awake(way)
         return answer
 
     def _later(self, call: Callable[[], Awaitable[Any]]) -> None:
         """It is done once more, when its node may have gone or begun again."""
         seconds = self._dice.choice((0.05, 1.0, 8.0, 25.0)) * self._dice.random()
+        due = asyncio.get_running_loop().time() + seconds
+        self._way.late_until = max(self._way.late_until, due)
 
         async def late() -> None:
             await asyncio.sleep(seconds)
             await call()
 
-        _kept.add(task := asyncio.ensure_future(late()))
-        task.add_done_callback(_kept.discard)
+        _keep(late())
 
 
 _kept: set[asyncio.Future[Any]] = set()
 
 
-def _over(asked: asyncio.Future[Any]) -> None:
-    _kept.discard(asked)
-    if not asked.cancelled():
-        asked.exception()  # heard, though nobody waits any more
+def _keep(work: Awaitable[Any]) -> None:
+    _kept.add(task := asyncio.ensure_future(work))
+    task.add_done_callback(_kept.discard)
 
 
 async def awake(way: Way) -> None:

@@ -4,12 +4,13 @@ oracle of `fleet_world`.
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from broker.fleet.catalog.rows import PartitionKey
 from tests.support.fleet.fleet_world import PARTITIONS, TIMES, FleetWorld, SimNode
-from tests.support.fleet.sim_host import SimBatch, Value
+from tests.support.fleet.sim_host import Value
 from tests.support.fleet.virtual_loop import run_virtual
 
 PRODUCERS, VALUES = 5, 12
@@ -21,8 +22,8 @@ KINDS = (
 MINUTES_10 = 600_000
 PEACE_SECONDS = 90.0
 """Longest time after the last fault until all is answered."""
-LATEST_SECONDS = 26.0
-"""After it no late statement comes any more."""
+REST_SECONDS = 4 * TIMES.lease
+"""Longest time in peace, after the last statement that comes late, until all is as it should be."""
 
 
 class FleetLived(NamedTuple):
@@ -112,6 +113,22 @@ class Faults:
             way.lost_question = way.lost_answer = way.late = way.doubled = 0.0
             await self.world.rows.drain(node.node_id, draining=False)
 
+    async def until_at_rest(self, check: Callable[[], None]) -> None:
+        """Returns when no late statement can come any more, and `check` finds all as it should be.
+
+        AssertionError of `check` when it is not in time.
+        """
+        time = asyncio.get_running_loop().time
+        latest = max(node.way.late_until for node in self.world.nodes)
+        await asyncio.sleep(max(latest - time(), 0.0) + 1)
+        until = time() + REST_SECONDS
+        while time() < until:
+            with suppress(AssertionError):
+                check()
+                return
+            await asyncio.sleep(1)
+        check()
+
 
 class _History:
     def __init__(self, seed: int, *, has_real_logs: bool) -> None:
@@ -131,9 +148,11 @@ class _History:
                 watching.result()
         await faults.heal()
         await asyncio.wait_for(asyncio.gather(*producers), PEACE_SECONDS)
-        await asyncio.sleep(max(4 * TIMES.lease, LATEST_SECONDS))
+        await faults.until_at_rest(self._check_progress)
+        if watching.done():
+            watching.result()
         watching.cancel()
-        self._check_progress(world.check())
+        world.check()
         world.note_owners()
         return FleetLived(
             sum(map(len, world.told.acknowledged.values())),
@@ -159,12 +178,12 @@ class _History:
                 self.world.read(key)
             await asyncio.sleep(0.7)
 
-    def _check_progress(self, committed: Mapping[PartitionKey, Sequence[SimBatch]]) -> None:
+    def _check_progress(self) -> None:
         """Every shard has a living owner that serves it; all that was sent is there."""
         world = self.world
         served = Counter(key for node in world.nodes for key in node.host.served)
         assert served == Counter(world.partitions), f"served: {served}"
         owners = Counter(row.owner for row in world.rows.shard_rows)
         assert max(owners.values()) - min(owners.values()) <= 1, f"not even: {owners}"
-        sent = sum(map(len, committed.values()))
+        sent = sum(map(len, world.check().values()))
         assert sent == PRODUCERS * VALUES, f"{sent} records"

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -63,7 +63,8 @@ class NodeClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        await awake(self._way)
+        if self.monotonic() < self._way.stopped_until:
+            await awake(self._way)
 
 
 class SimNode:
@@ -134,6 +135,7 @@ class FleetWorld:
         self.partitions = [PartitionKey(TOPIC, each) for each in range(PARTITIONS)]
         self.owner_of_epoch: dict[tuple[int, int], Incarnation] = {}
         self._decoded: dict[tuple[CommitId, Span], list[tuple[SimBatch, int]]] = {}
+        self._judged: dict[PartitionKey, tuple[list[tuple[Span, CommitId]], list[SimBatch]]] = {}
         """Batches of spans, with their arrivals: what is committed never changes."""
 
     def now_ms(self) -> int:
@@ -225,14 +227,26 @@ class FleetWorld:
         return found
 
     def _committed(self, key: PartitionKey) -> list[SimBatch]:
-        part, batches, arrivals = self.rows.parts[key], list[SimBatch](), list[int]()
-        for span, commit_id in part.spans:
+        spans = self.rows.parts[key].spans
+        for _, commit_id in spans:
+            assert self._body(commit_id) is not None, f"{commit_id} has no bytes"
+        seen = self._judged.get(key)
+        if seen is None or seen[0] != spans:
+            seen = self._judged[key] = [*spans], self._read(key, spans)
+        return seen[1]
+
+    def _body(self, commit_id: CommitId) -> bytes | None:
+        row = self.rows.wal[commit_id]
+        return row.inline if row.object_key is None else self.objects.objects[row.object_key]
+
+    def _read(self, key: PartitionKey, spans: Sequence[tuple[Span, CommitId]]) -> list[SimBatch]:
+        batches, arrivals = list[SimBatch](), list[int]()
+        for span, commit_id in spans:
             assert span.base_offset == len(batches), f"{key.number} has a gap or an overlap"
-            row = self.rows.wal[commit_id]
-            body = row.inline if row.object_key is None else self.objects.objects[row.object_key]
-            assert body is not None, f"{commit_id} has no bytes"
             found = self._decoded.get((commit_id, span))
             if found is None:
+                body = self._body(commit_id)
+                assert body is not None
                 arrived = read_part(body[span.position : span.position + span.size_bytes])
                 found = [(self._batch(span.epoch, each), each.arrival_ms) for each in arrived]
                 self._decoded[commit_id, span] = found

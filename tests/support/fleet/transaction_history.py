@@ -11,11 +11,10 @@ from typing import NamedTuple, TypeVar
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.fleet.fleet_history import (
     FAULTS,
-    LATEST_SECONDS,
     PEACE_SECONDS,
     Faults,
 )
-from tests.support.fleet.fleet_world import ANSWER_SECONDS, TIMES
+from tests.support.fleet.fleet_world import ANSWER_SECONDS
 from tests.support.fleet.transaction_values import TransactionId
 from tests.support.fleet.transaction_world import (
     DATA,
@@ -76,7 +75,11 @@ class _History:
                 watching.result()
         await faults.heal()
         await asyncio.wait_for(asyncio.gather(*clients), 3 * PEACE_SECONDS)
-        await asyncio.sleep(max(4 * TIMES.lease, LATEST_SECONDS))
+        if self.late:
+            await asyncio.wait(self.late)
+        await faults.until_at_rest(world.check_end)
+        if watching.done():
+            watching.result()
         watching.cancel()
         world.check_end()
         return TransactionsLived(
