@@ -11,7 +11,7 @@ from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from broker.daemon.queues import made_redrive
+from broker.daemon.queues import made_other_nodes, made_redrive
 from broker.daemon.routes import routes, served
 from broker.daemon.share import made_share_reads, made_share_standing
 from broker.daemon.telemetry import made_telemetry, serves
@@ -347,6 +347,7 @@ class Services:
             self.probes,
         )  # fmt: skip
         self.share_reads = made_share_reads(services, self.server, self.fleet)
+        self.other_nodes = made_other_nodes(self.fleet, self.lanes, self.loop)
         self.redrive = made_redrive(self, self._shared.kept)
         self.client_telemetry = made_telemetry(self.env, self.config, self.lanes, self.server)
 

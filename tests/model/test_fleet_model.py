@@ -53,19 +53,6 @@ def test_a_leader_that_asks_no_rows_is_found(monkeypatch: pytest.MonkeyPatch) ->
         some()
 
 
-def test_a_leader_that_does_not_ask_again_after_a_marker_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(FleetAdmission, "ends", lambda *_: None)
-
-    def some() -> None:
-        for seed in range(300):
-            play_transactions(seed)
-
-    with quietly(), pytest.raises(AssertionError, match=r"half committed|open for ever"):
-        some()
-
-
 def test_histories_have_what_they_are_about() -> None:
     with quietly():
         lived = [play(seed) for seed in range(12)]

@@ -8,7 +8,9 @@ from broker.groups.redrive.redrive_call import (
     RedriveCall,
     RedriveOutcome,
     RedriveParts,
+    bounds_of,
 )
+from broker.partitions.partition import Partition
 from broker.runtime.event_log import event
 from protocol.errors import ErrorCode, KafkaError
 
@@ -30,6 +32,12 @@ class Redrive:
     def progress(self, group: str, letters: str) -> RedriveProgress:
         """The progress of a share group in a topic of letters."""
         return RedriveProgress(self._parts.groups, self._parts.clock, group, letters)
+
+    async def bounds(self, letters: Partition) -> tuple[int, int]:
+        """Log start and high watermark of a partition of letters, wherever it is led. KafkaError
+        when its leader does not answer.
+        """
+        return await bounds_of(letters, self._parts.other_nodes)
 
     async def send_back(self, asked: RedriveAsked) -> RedriveOutcome:
         """Sends letters back within the bounds. KafkaError when it cannot begin:

@@ -5,6 +5,7 @@ is. Each piece has a producer id of its own, with one batch in each partition: a
 again after a crash repeats no batch that is there, as long as the partition remembers the producer.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from broker.groups.coordinator import GroupCoordinator
+from broker.groups.redrive.elsewhere import OtherNodes
 from broker.groups.redrive.progress import Intent, Position, RedriveProgress
 from broker.guards.admission import Intake
 from broker.partitions.partition import ACKS_ALL, Partition
@@ -29,17 +31,21 @@ from broker.share.letters.returned import (
     batches_of,
     read_letters,
 )
+from broker.share.letters.source import LocalRecords, RecordSource
 from broker.topics.metadata_image import TopicImage
 from broker.topics.topic_catalog import TopicCatalog
 from protocol.errors import DecodeError, ErrorCode, KafkaError
 from storage.env import Clock
 from storage.errors import StorageError
-from storage.log.log import Log
 from storage.segment.log_snapshot import AppendResult
 
 _THERE_ALREADY = frozenset({
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
 })  # fmt: skip
+
+
+_Begun = AppendResult | Deferred[AppendResult] | asyncio.Future[None] | KafkaError
+"""An append, here or in another node; an error that came at once."""
 
 
 class ProducerIdSource(Protocol):
@@ -59,6 +65,8 @@ class RedriveParts(NamedTuple):
     intake: Intake
     audit: AuditStream | None
     producer_ids: ProducerIdSource
+    other_nodes: OtherNodes | None
+    """Partitions that other nodes lead; None where no node can be asked."""
 
 
 class RedriveAsked(NamedTuple):
@@ -107,10 +115,8 @@ class RedriveCall:
         self._progress.check()
         positions = self._progress.positions()
         for partition in self._asked.letters.partitions:
-            if isinstance(partition, Partition) and partition.leader_elsewhere is None:
-                at = positions.get(partition.index, Position(0))
-                at = at._replace(offset=max(at.offset, partition.log.snapshot.log_start_offset))
-                await self._send_all(partition, at)
+            if isinstance(partition, Partition):
+                await self._send_all(partition, positions.get(partition.index, Position(0)))
             if self._is_over:
                 return
 
@@ -125,12 +131,13 @@ class RedriveCall:
         )
 
     async def _send_all(self, letters: Partition, at: Position) -> None:
-        end = letters.log.snapshot.high_watermark
-        while at.offset < end and not self._is_over:
-            try:
+        try:
+            start, end = await bounds_of(letters, self._parts.other_nodes)
+            at = at._replace(offset=max(at.offset, start))
+            while at.offset < end and not self._is_over:
                 at = await self._send_some(letters, at, end)
-            except (StorageError, DecodeError, KafkaError) as error:
-                self.outcome.stopped = RedriveStopped(letters.index, at.offset, _refusal(error))
+        except (StorageError, DecodeError, KafkaError) as error:
+            self.outcome.stopped = RedriveStopped(letters.index, at.offset, _refusal(error))
 
     async def _send_some(self, letters: Partition, at: Position, end: int) -> Position:
         """Sends one piece; the position behind it, durably. Raises, and it is to be sent again."""
@@ -151,16 +158,25 @@ class RedriveCall:
 
     async def _read(self, letters: Partition, at: Position, end: int) -> LetterChunk:
         left = self._asked.most_letters - self.outcome.letters
-        terms = ChunkTerms(self._asked.group, self._log_of, end, min(left, MOST_LETTERS))
+        terms = ChunkTerms(self._asked.group, self._source_of, end, min(left, MOST_LETTERS))
         if at.intent is not None:
             terms = terms._replace(end=min(at.intent.end, end), most_letters=None)
-        read = partial(read_letters, letters.log, at.offset, terms)
+        read = partial(read_letters, self._source(letters), at.offset, terms)
+        others = self._parts.other_nodes
+        if others is not None:
+            return await others.run(read)
         return await wait_for(letters.on_lane_of_all(read))
 
-    def _log_of(self, place: Place) -> Log | None:
+    def _source_of(self, place: Place) -> RecordSource | None:
         """From a lane."""
         found = self._origin(place)
-        return None if found is None else found.log
+        return None if found is None else self._source(found)
+
+    def _source(self, partition: Partition) -> RecordSource:
+        """KafkaError for a partition of another node that cannot be asked."""
+        if partition.leader_elsewhere is None:
+            return LocalRecords(partition.log)
+        return _reachable(partition, self._parts.other_nodes).source(partition)
 
     def _origin(self, place: Place) -> Partition | None:
         """The partition of a letter's record. None where nothing goes back to: the topic is gone,
@@ -199,17 +215,18 @@ class RedriveCall:
             raise first
 
     def _most_bytes(self, place: Place) -> int:
-        log = self._log_of(place)
-        return 0 if log is None else log.config.max_message_bytes
+        found = self._origin(place)
+        return 0 if found is None else found.log.config.max_message_bytes
 
-    def _begin(
-        self, place: Place, batch: bytearray
-    ) -> AppendResult | Deferred[AppendResult] | KafkaError:
+    def _begin(self, place: Place, batch: bytearray) -> _Begun:
         origin = self._origin(place)
         if origin is None:
             text = f"{place[0]}-{place[1]} is gone"
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
         try:
+            if origin.leader_elsewhere is not None:
+                others = _reachable(origin, self._parts.other_nodes)
+                return asyncio.ensure_future(others.append(origin, bytes(batch)))
             if self._parts.intake.is_guarded:
                 self._parts.intake.admit(len(batch))
             return origin.writer.append(memoryview(batch), ACKS_ALL, self._asked.sender)
@@ -220,13 +237,16 @@ class RedriveCall:
         self,
         place: Place,
         batch: bytearray,
-        outcome: AppendResult | Deferred[AppendResult] | KafkaError,
+        outcome: _Begun,
         *,
         is_again: bool,
     ) -> KafkaError | None:
         try:
             if isinstance(outcome, KafkaError):
                 raise outcome
+            if isinstance(outcome, asyncio.Future):
+                await outcome  # the other node counts it
+                return None
             result = await wait_for(outcome) if isinstance(outcome, Deferred) else outcome
         except KafkaError as error:
             # a letter was lost meanwhile, and the batch is not quite that of before
@@ -238,6 +258,21 @@ class RedriveCall:
             if self._parts.audit is not None:
                 self._parts.audit.stored(origin, self._asked.sender, result, count, size)
         return None
+
+
+async def bounds_of(partition: Partition, others: OtherNodes | None) -> tuple[int, int]:
+    """Log start and high watermark, wherever it is led. KafkaError."""
+    if partition.leader_elsewhere is None:
+        snapshot = partition.log.snapshot
+        return snapshot.log_start_offset, snapshot.high_watermark
+    return await _reachable(partition, others).bounds(partition)
+
+
+def _reachable(partition: Partition, others: OtherNodes | None) -> OtherNodes:
+    if others is None:
+        text = f"another node leads {partition}, and nodes have no way to each other"
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
+    return others
 
 
 def _refusal(error: StorageError | DecodeError | KafkaError) -> KafkaError:

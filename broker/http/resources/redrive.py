@@ -4,11 +4,12 @@ Letters go back to the topics, the partitions and with the times of their record
 may; what has gone is remembered, so the next call goes on behind it.
 """
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.group_type import GroupType
-from broker.groups.redrive.progress import PREFIX
+from broker.groups.redrive.progress import PREFIX, Position
 from broker.groups.redrive.redrive import Redrive
 from broker.groups.redrive.redrive_call import RedriveAsked, RedriveOutcome
 from broker.http.port.caller import Caller, Needs, Role
@@ -17,6 +18,7 @@ from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
 from broker.http.resources.groups import SEES_GROUP, find_group
 from broker.http.resources.topics import find_topic
+from broker.partitions.partition import Partition
 from broker.partitions.partition_services import Nobody
 from broker.share.letters.dead_letters import ENABLED
 from broker.topics.metadata_image import TopicImage
@@ -32,6 +34,7 @@ MAX_LETTERS, DEFAULT_LETTERS = 100_000, 10_000
 MAX_BYTES, DEFAULT_BYTES = 256 * 1024 * 1024, 64 * 1024 * 1024
 MAX_SECONDS, DEFAULT_SECONDS = 30, 10
 CLIENT_ID = "horolog-redrive"
+NOT_BEGUN = Position(0)
 
 
 class RedriveServices(NamedTuple):
@@ -43,9 +46,12 @@ class RedriveServices(NamedTuple):
     redrive: Redrive
 
 
-def _preview(services: RedriveServices, asked: Asked) -> object:
+async def _preview(services: RedriveServices, asked: Asked) -> object:
     name, letters = asked.path["group"], _letters(services, asked)
-    return {**_standing(services, name, letters), "executed": False}
+    standing = await _standing(services, name, letters)
+    if standing["left"] is None:
+        raise ApiError(503, "not_leader", "The leader of some letters does not answer: ask again")
+    return {**standing, "executed": False}
 
 
 async def _send_back(services: RedriveServices, asked: Asked) -> object:
@@ -64,7 +70,7 @@ async def _send_back(services: RedriveServices, asked: Asked) -> object:
     except KafkaError as error:
         raise _refusal(error, PREFIX + name) from error
     _check_rights(outcome)
-    return {**_standing(services, name, letters), "executed": True, **_result(outcome)}
+    return {**await _standing(services, name, letters), "executed": True, **_result(outcome)}
 
 
 def _refusal(error: KafkaError, remembers: str) -> ApiError | KafkaError:
@@ -125,31 +131,48 @@ def _check_may_read(caller: Caller, topic: str) -> None:
         raise ApiError(403, "forbidden", text)
 
 
-def _standing(services: RedriveServices, group: str, letters: TopicImage) -> "Mapping[str, object]":
+async def _standing(
+    services: RedriveServices, group: str, letters: TopicImage
+) -> "Mapping[str, object]":
     progress = services.redrive.progress(group, letters.name)
     try:
         progress.check()
     except KafkaError as error:
         raise _refusal(error, progress.name) from error
     positions = progress.positions()
-    partitions = []
-    for index, each in enumerate(letters.partitions):
-        snapshot, at = each.log.snapshot, positions.get(index)
-        start = max(0 if at is None else at.offset, snapshot.log_start_offset)
-        partitions.append({
-            "partition": index,
-            "offset": start,
-            "end": snapshot.high_watermark,
-            "left": max(snapshot.high_watermark - start, 0),
-            "is_led_here": each.leader_elsewhere is None,
-            "is_under_way": at is not None and at.intent is not None,
-        })  # fmt: skip
+    asked = (
+        _of_partition(services, each, positions.get(each.index, NOT_BEGUN))
+        for each in letters.partitions
+        if isinstance(each, Partition)
+    )
+    partitions = await asyncio.gather(*asked)
+    left = [each["left"] for each in partitions]
     return {
         "group": group,
         "letters": letters.name,
         "remembered_in": PREFIX + group,
-        "left": sum(max(each["end"] - each["offset"], 0) for each in partitions),
+        "left": None if None in left else sum(each for each in left if each is not None),
         "partitions": partitions,
+    }
+
+
+async def _of_partition(
+    services: RedriveServices, partition: Partition, at: Position
+) -> "Mapping[str, int | bool | None]":
+    """Numbers are null while the leader does not answer."""
+    start, end = at.offset, None
+    try:
+        first, end = await services.redrive.bounds(partition)
+        start = max(start, first)
+    except KafkaError:
+        pass
+    return {
+        "partition": partition.index,
+        "offset": start,
+        "end": end,
+        "left": None if end is None else max(end - start, 0),
+        "is_led_here": partition.leader_elsewhere is None,
+        "is_under_way": at.intent is not None,
     }
 
 
@@ -184,7 +207,7 @@ ROUTES = (
         "Records in the topic of a share group's dead letters that no redrive has looked at; "
         "nothing changes.",
         needs=SEES_GROUP,
-        read=_preview,
+        act=_preview,
         parameters=(_LETTERS,),
     ),
     HttpRoute(

@@ -10,14 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from broker.share.letters import header_names
-from protocol.errors import KafkaError
+from broker.share.letters.source import RecordSource
 from protocol.records.batch import iter_headers
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.record import Header, Record, iter_records
-from storage.errors import CorruptLog
-from storage.log.log import Log
-from storage.log.settled_read import read_settled
 
 READ_BYTES = 1024 * 1024
 MOST_LETTERS = 500
@@ -51,8 +48,8 @@ class ChunkTerms(NamedTuple):
     """Bounds of one piece of letters, and where their records go."""
 
     group: str
-    log_of: Callable[[Place], Log | None]
-    """The log of a partition that letters may go back to."""
+    source_of: Callable[[Place], RecordSource | None]
+    """The records of a partition that letters may go back to."""
     end: int
     """Letters below this offset."""
     most_letters: int | None = MOST_LETTERS
@@ -72,11 +69,11 @@ class LetterChunk:
     """About what the records take."""
 
 
-def read_letters(letters: Log, offset: int, terms: ChunkTerms) -> LetterChunk:
+def read_letters(letters: RecordSource, offset: int, terms: ChunkTerms) -> LetterChunk:
     """The letters from `offset` on, as many as one read gives and the topics of origin take in one
     batch; at least one. StorageError, DecodeError, KafkaError for damage and what is not there.
     """
-    chunk = LetterChunk(max(offset, letters.snapshot.log_start_offset))
+    chunk = LetterChunk(max(offset, letters.start))
     reader = _Reader(letters, chunk, terms)
     while chunk.next_offset < terms.end and reader.read() and terms.most_letters is None:
         pass
@@ -86,7 +83,7 @@ def read_letters(letters: Log, offset: int, terms: ChunkTerms) -> LetterChunk:
 class _Reader:
     """Reads one chunk."""
 
-    def __init__(self, letters: Log, chunk: LetterChunk, terms: ChunkTerms) -> None:
+    def __init__(self, letters: RecordSource, chunk: LetterChunk, terms: ChunkTerms) -> None:
         self._letters = letters
         self._chunk = chunk
         self._terms = terms
@@ -97,12 +94,10 @@ class _Reader:
         """Reads a piece more; False when it ended before the piece did."""
         chunk, end = self._chunk, self._terms.end
         limit = self._letters.config.max_decompressed_message_bytes
-        up_to = self._letters.snapshot.high_watermark
-        data = read_settled(self._letters, chunk.next_offset, READ_BYTES, up_to)
-        if not data.slices:
+        raw = self._letters.read(chunk.next_offset, READ_BYTES)
+        if not raw:
             chunk.next_offset = end
             return False
-        raw = memoryview(data.slices[0].read())
         for position, header in iter_headers(raw):
             if not header.is_control:
                 for record in iter_records(raw[position:], limit_bytes=limit):
@@ -117,15 +112,15 @@ class _Reader:
         if most is not None and chunk.letters >= most:
             return False
         letter = parse(record)
-        reason, log, row = NO_LETTER, None, None
+        reason, source, row = NO_LETTER, None, None
         if letter is not None:
-            reason, log, row = self._returned(letter, record)
-        if letter is None or log is None or row is None:
+            reason, source, row = self._returned(letter, record)
+        if letter is None or source is None or row is None:
             chunk.passed_over[reason] += 1
             chunk.next_offset = record.offset + 1
             return True
         size = size_of(row)
-        if most is not None and not self._has_room(letter.place, log, size):
+        if most is not None and not self._has_room(letter.place, source, size):
             return False
         self._sizes[letter.place] += size
         chunk.rows.setdefault(letter.place, []).append(row)
@@ -134,49 +129,42 @@ class _Reader:
         chunk.next_offset = record.offset + 1
         return True
 
-    def _has_room(self, place: Place, log: Log, size: int) -> bool:
+    def _has_room(self, place: Place, source: RecordSource, size: int) -> bool:
         """True for the first record of a batch, however large: the topic judges that."""
         before = self._sizes[place]
-        return not before or before + size <= min(log.config.max_message_bytes, READ_BYTES)
+        return not before or before + size <= min(source.config.max_message_bytes, READ_BYTES)
 
-    def _returned(self, letter: ParsedLetter, record: Record) -> tuple[str, Log | None, Row | None]:
+    def _returned(
+        self, letter: ParsedLetter, record: Record
+    ) -> tuple[str, RecordSource | None, Row | None]:
         if letter.group != self._terms.group:
             return OTHER_GROUP, None, None
-        log = self._terms.log_of(letter.place)
-        if log is None:
+        source = self._terms.source_of(letter.place)
+        if source is None:
             return NO_TOPIC, None, None
         key, value, headers = record.key, record.value, letter.headers
         if key is None and value is None and not headers:
-            original = self._original(log, letter)
+            original = self._original(source, letter)
             if original is None:
                 return RECORD_GONE, None, None
             key, value, headers = original.key, original.value, list(original.headers)
-        if log.config.message_timestamp_type == "LogAppendTime" and letter.arrival_ms is not None:
+        is_retimed = source.config.message_timestamp_type == "LogAppendTime"
+        if is_retimed and letter.arrival_ms is not None:
             headers = [*headers, (header_names.REDRIVEN_ARRIVAL, b"%d" % letter.arrival_ms)]
-        return "", log, (letter.record_ms, key, value, headers)
+        return "", source, (letter.record_ms, key, value, headers)
 
-    def _original(self, log: Log, letter: ParsedLetter) -> Record | None:
+    def _original(self, source: RecordSource, letter: ParsedLetter) -> Record | None:
         """The record that a letter without a copy speaks of, if it is still there."""
         known = self._originals.get(letter.place)
         if known is None or letter.offset not in known:
-            known = self._originals[letter.place] = _batch_at(log, letter.offset)
+            known = self._originals[letter.place] = _records_at(source, letter.offset)
         found = known.get(letter.offset)
         return found if found is not None and found.timestamp == letter.record_ms else None
 
 
-def _batch_at(log: Log, offset: int) -> dict[int, Record]:
-    """The records of one batch by their offsets; none where they are gone, or damaged.
-
-    StorageError while the disk, or the tier's store, does not give them.
-    """
-    snapshot, limit = log.snapshot, log.config.max_decompressed_message_bytes
-    if not snapshot.log_start_offset <= offset < snapshot.high_watermark:
-        return {}
-    try:
-        data = read_settled(log, offset, 1, snapshot.high_watermark)
-        raw = memoryview(data.slices[0].read()) if data.slices else memoryview(b"")
-    except (CorruptLog, KafkaError):
-        return {}
+def _records_at(source: RecordSource, offset: int) -> dict[int, Record]:
+    """The records of one batch, or some, by their offsets; none where they are gone."""
+    raw, limit = source.original(offset), source.config.max_decompressed_message_bytes
     return {
         record.offset: record
         for position, header in iter_headers(raw)

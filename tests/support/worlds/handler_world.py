@@ -301,6 +301,7 @@ class World:
             broker.memory,
         )
         broker.share_starts = nowhere_else
+        broker.other_nodes = None
         broker.redrive = made_redrive(broker, shared.kept)
         broker.logs.open_directory("test-cluster", NODE_ID)
         broker.topics.restore_settings()

@@ -7,9 +7,14 @@ import pytest
 
 from broker.groups.redrive.progress import RedriveProgress
 from broker.groups.redrive.redrive_call import RedriveAsked, RedriveCall, RedriveOutcome
+from broker.partitions.leadership import Leadership
+from broker.partitions.partition import Partition
 from broker.partitions.partition_services import NOBODY
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import wait_for
 from broker.share.letters import returned
 from broker.share.letters.header_names import REDRIVEN_ARRIVAL
+from broker.share.letters.source import LocalRecords
 from config.resources.kinds import ResourceKind
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_headers
@@ -298,3 +303,99 @@ async def test_a_group_with_members_is_not_taken_for_the_one_that_remembers() ->
     with pytest.raises(KafkaError, match="made for something else"):
         await redriven(world)
     assert values(world) == []
+
+
+class OtherNode:
+    """Another node: it leads what is in `led`, whose records are in this world's logs, too."""
+
+    def __init__(self, world: ShareReadWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world = world
+        self.led: set[tuple[str, int]] = set()
+        self.appended: list[tuple[str, int, bytes]] = []
+        self.fails = list[bool]()
+        """Of the next appends: whether the answer is lost; True, after it was carried out."""
+        here = Partition.leader_elsewhere
+
+        def elsewhere(partition: Partition) -> Leadership | None:
+            is_led = (partition.topic, partition.index) in self.led
+            found: Leadership | None = here.fget(partition)  # type: ignore[misc]
+            return Leadership(2, 5, is_here=False) if is_led else found
+
+        monkeypatch.setattr(Partition, "leader_elsewhere", property(elsewhere))
+        parts = world.broker.redrive._parts
+        world.broker.redrive._parts = parts._replace(other_nodes=self)
+
+    async def bounds(self, partition: Partition) -> tuple[int, int]:
+        snapshot = partition.log.snapshot
+        return snapshot.log_start_offset, snapshot.high_watermark
+
+    def source(self, partition: Partition) -> LocalRecords:
+        assert (partition.topic, partition.index) in self.led
+        return LocalRecords(partition.log)
+
+    async def run(self, work: Any) -> Any:
+        return work()
+
+    async def append(self, partition: Partition, batch: bytes) -> None:
+        is_lost = self.fails.pop(0) if self.fails else None
+        if is_lost is not False:
+            place = partition.topic, partition.index
+            self.led.discard(place)  # for the moment of the append it is that node
+            try:
+                outcome = partition.writer.append(memoryview(bytearray(batch)), -1, NOBODY)
+                if isinstance(outcome, Deferred):
+                    await wait_for(outcome)
+            finally:
+                self.led.add(place)
+            self.appended.append((*place, batch))
+        if is_lost is not None:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "node 2 does not answer")
+
+
+@pytest.mark.parametrize("settings", [COPIES, PLAIN])
+async def test_letters_and_records_of_other_nodes_go_back_too(
+    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await made(**settings)
+    await send(world, *((OLD_MS + each, b"k", b"%d" % each) for each in range(4)))
+    await rejected(world, 0, 1, 2, 3)
+    await send(world, letter(9, partition=1), topic=LETTERS, partition=1)
+    other = OtherNode(world, monkeypatch)
+    other.led = {(LETTERS, 0), ("t", 0)}
+    outcome = await redriven(world)
+    assert (outcome.letters, outcome.stopped, outcome.passed_over) == (5, None, {})
+    assert [place[:2] for place in other.appended] == [("t", 0)]
+    assert values(world)[4:] == [b"0", b"1", b"2", b"3"]
+    assert values(world, 1) == [b"9"]
+    assert (await redriven(world)).letters == 0
+
+
+@pytest.mark.parametrize("is_carried_out", [False, True])
+async def test_an_answer_of_another_node_that_is_lost_repeats_no_record(
+    is_carried_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await made()
+    await send(world, letter(0), letter(1, partition=1), topic=LETTERS)
+    other = OtherNode(world, monkeypatch)
+    other.led, other.fails = {("t", 0)}, [is_carried_out]
+    outcome = await redriven(world)
+    assert outcome.stopped is not None
+    assert outcome.stopped.error.code == ErrorCode.NETWORK_EXCEPTION
+    assert values(world, 1) == [b"1"]
+    outcome = await redriven(world)
+    assert (outcome.letters, outcome.stopped) == (2, None)
+    assert (values(world), values(world, 1)) == ([b"0"], [b"1"])
+
+
+async def test_where_nodes_have_no_way_to_each_other_it_stops_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await made()
+    await send(world, letter(0, partition=1), letter(1), topic=LETTERS)
+    other = OtherNode(world, monkeypatch)
+    other.led = {("t", 0)}
+    world.broker.redrive._parts = world.broker.redrive._parts._replace(other_nodes=None)
+    outcome = await redriven(world)
+    assert outcome.stopped is not None
+    assert outcome.stopped.error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (values(world), outcome.letters, progress(world)) == ([], 0, {})
