@@ -171,6 +171,8 @@ class Broker:
     async def _stop_threads(self) -> None:
         await self.services.commit.close()
         await self.services.lanes.close()
+        if self.services.tier is not None:
+            self.services.tier.close()
 
     def _bind(self) -> None:
         server, settings = self.services.server, self.services.config.broker_config

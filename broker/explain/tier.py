@@ -38,6 +38,15 @@ PAGES: Mapping[str, Page] = {
         "horolog.tier.url, or the old copy that was put in the place of the data directory, before "
         "you start this one again.",
     ),
+    "tier_copier_ended": Page(
+        "The process that carries copies to the store has ended, was silent for two minutes and "
+        "was killed, or could not be begun. What it was sending counts for nothing and is sent "
+        "again, and what arrived of it is an orphan. The process is begun again after "
+        f"retry_seconds, each time twice as long, up to a minute. {_MEANWHILE}",
+        "Where it comes again: see whether memory is short (status -9 is a kill, the kernel's "
+        "too), and what standard error has from the process. It needs the broker's own "
+        "environment, no port and no file.",
+    ),
     "tier_unreachable": Page(
         "The store did not do what comes before the copies of a round: proving that it keeps two "
         "writers apart, or taking in topics and settings. It is asked again in each round. "

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from broker.runtime.growing_wait import growing_wait
 from protocol.errors import KafkaError
 from storage.errors import CorruptLog, DiskError, StorageError
-from storage.tier.copying import NotAsSent
+from storage.tier.carrying import NotAsSent
 from storage.tier.port import StoreError
 
 DAMAGE, DISK, STORE, REFUSED, BUG = KINDS = "damage", "disk", "store", "refused", "bug"

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from broker.access.store.objects import LIST_PAGE, requests_of_upload
+from broker.tier.copier.book import AccountBook
 from broker.tier.store_account import (
     Purpose,
     RequestKind,
-    StoreAccount,
     StoreRequest,
     TopicKind,
     fault_of,
@@ -26,7 +26,7 @@ class CountedStore:
     Manifests and what is the cluster's are known by their names; all else is for `purpose`.
     """
 
-    def __init__(self, store: ObjectStore, account: StoreAccount, purpose: Purpose) -> None:
+    def __init__(self, store: ObjectStore, account: AccountBook, purpose: Purpose) -> None:
         """Nothing is asked."""
         self._store = store
         self._account = account

@@ -4,12 +4,15 @@ Made only where `remote.log.storage.system.enable` is set; nothing is asked of t
 first round, so that a start needs none.
 """
 
+import sys
 from typing import NamedTuple
 
 from broker.access.store.objects import open_store
 from broker.access.store.refusals import TierRefused
 from broker.runtime.lanes import DiskLane, DiskLanes
 from broker.tier.away_lane import StoreReads
+from broker.tier.copier.carrier import ProcessCarrier
+from broker.tier.copier.process import CopierPlace, CopierProcess
 from broker.tier.counted_store import CountedStore
 from broker.tier.pace import Pace
 from broker.tier.store_account import Purpose, StoreAccount
@@ -27,6 +30,8 @@ from storage.tier.remote_object import Reach
 COPIES = "tier-copies"
 MOST_COPIERS = 64
 """Threads at most, whatever remote.log.manager.copier.thread.pool.size becomes."""
+COPIES_END_SECONDS = 10.0
+"""Time of a copy that is under way when the broker stops."""
 CACHE_DIR = "-tier-cache"
 """Behind the name of the data directory."""
 
@@ -45,12 +50,18 @@ class Tier(NamedTuple):
     tally: TierTally
     orphans: OrphanSweep
     account: StoreAccount
+    copier: CopierProcess
 
     def stop(self) -> None:
-        """Nobody waits for bandwidth any longer, and a sweep ends soon."""
+        """Nobody waits for bandwidth any longer; a sweep ends soon, and what is being copied."""
         self.orphans.stop()
         self.copy_pace.stop()
         self.fetch_pace.stop()
+        self.copier.end_within(COPIES_END_SECONDS)
+
+    def close(self) -> None:
+        """Nobody uses it any longer."""
+        self.copier.close()
 
 
 def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:
@@ -67,7 +78,12 @@ def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:
     copy_pace = Pace(lambda: config.broker_config.remote_log_manager_copy_max_bytes_per_second)
     account = StoreAccount(env.clock.monotonic)
     stores = {purpose: CountedStore(opened, account, purpose) for purpose in Purpose}
-    reach = Reach(stores[Purpose.READ], cache, fetch_pace, copy_pace, account, stores[Purpose.COPY])
+    place = CopierPlace(settings.horolog_tier_url, settings.horolog_tier_allow_http)
+    copier = CopierProcess(place, env.clock.monotonic)
+    reach = Reach(
+        stores[Purpose.READ], cache, fetch_pace, copy_pace, account, stores[Purpose.COPY],
+        ProcessCarrier(copier, account) if sys.platform == "linux" else None,
+    )  # fmt: skip
     remote = RemoteLogs(reach, env)
     return Tier(
         stores[Purpose.CLUSTER],
@@ -81,4 +97,5 @@ def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:
         TierTally(),
         OrphanSweep(stores[Purpose.SWEEP], env.clock, remote.find),
         account,
+        copier,
     )

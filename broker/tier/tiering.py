@@ -22,7 +22,7 @@ from storage.log.lifecycle import learn_times
 from storage.log.log import Log
 from storage.retention.local_limits import is_copied, local_limits_of, rounded_down
 from storage.segment.times import learn_first_times
-from storage.tier.copying import Pace
+from storage.tier.carrying import Pace
 from storage.tier.manifest import RemoteSegment
 from storage.tier.single_writer import WriterReplaced
 from storage.tier.tiered_log import TieredLog, TierMismatch

@@ -23,7 +23,7 @@ from storage.errors import StorageError
 from storage.files.layout import ZONES, PartitionName, partition_dir_name
 from storage.log.log import Log
 from storage.segment.segment import Segment
-from storage.tier.copying import Pace
+from storage.tier.carrying import Pace
 from storage.tier.manifest import Manifest, RemoteSegment
 from storage.tier.manifest_chain import read_newest
 from storage.tier.names import PartitionKeys

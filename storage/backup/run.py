@@ -27,6 +27,7 @@ from storage.files.layout import (
 from storage.files.meta_properties import read_meta_properties
 from storage.files.start_offsets import StartOffsets
 from storage.tier.card import claim
+from storage.tier.carrying import NotAsSent, Pace
 from storage.tier.cluster_picture import (
     TOPICS_FILE,
     Content,
@@ -35,7 +36,6 @@ from storage.tier.cluster_picture import (
     PictureWriter,
     newest,
 )
-from storage.tier.copying import NotAsSent, Pace
 from storage.tier.names import CLUSTER, PartitionKeys
 from storage.tier.port import ObjectMissing, ObjectStore, StoreDenied, StoreError
 from storage.tier.restore import STATE_TOPICS

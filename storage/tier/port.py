@@ -16,6 +16,8 @@ from storage.errors import DiskError
 
 MAX_GET_BYTES = 256 * 1024 * 1024
 """Most bytes of an object that is read whole: it is in memory then."""
+ASKED_BYTES = 8 * 1024 * 1024
+"""Of a large object, asked for at a time: a request has a limit of time."""
 
 
 class StoreError(DiskError):
@@ -101,3 +103,19 @@ class ObjectStore(Protocol):
 
     def delete(self, keys: Sequence[str]) -> None:
         """Removes objects; those that are not there are no error. StoreError: perhaps some."""
+
+
+def in_pieces(store: ObjectStore, key: str, position: int, size_bytes: int) -> Iterator[Buffer]:
+    """Bytes of a large object as they come, asked for in ranges that a request has time for.
+
+    In pieces that are done with before the next; fewer where the object ends. ObjectMissing,
+    StoreError, also in the middle.
+    """
+    end = position + size_bytes
+    for begin in range(position, end, ASKED_BYTES):
+        size = min(ASKED_BYTES, end - begin)
+        for piece in store.pieces(key, begin, size):
+            size -= len(piece)
+            yield piece
+        if size:
+            return

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from storage.env import Buffer, File
 from storage.errors import CorruptLog, DiskError, NoSpace
 from storage.locks import Lock
+from storage.tier.carrying import Carrier, StoreCarrier
 from storage.tier.manifest import FilePart
 from storage.tier.object_cache import (
     BLOCK_BYTES,
@@ -62,11 +63,18 @@ class Reach(NamedTuple):
     faults: FaultsHeard = Unheard()
     copy_store: ObjectStore | None = None
     """The same store, for segments on their way up, where these are counted apart."""
+    copier: Carrier | None = None
+    """Sends them, where that is not done on the thread that asks for it."""
 
     @property
     def sender(self) -> ObjectStore:
         """The store that copies go to."""
         return self.copy_store or self.store
+
+    @property
+    def carrier(self) -> Carrier:
+        """Sends what is copied."""
+        return self.copier or StoreCarrier(self.sender, self.faults.spoilt)
 
 
 class RemoteObject:

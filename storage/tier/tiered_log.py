@@ -22,7 +22,8 @@ from storage.segment.removal import wholly_before
 from storage.segment.segment import Segment
 from storage.segment.times import facts_of
 from storage.tier import local_state
-from storage.tier.copying import Destination, Pace, copy_segment
+from storage.tier.carrying import Pace
+from storage.tier.copying import Destination, copy_segment
 from storage.tier.eligible import next_to_copy
 from storage.tier.local_state import LocalState
 from storage.tier.manifest import Change, Manifest, RemoteSegment, RowTexts
@@ -200,7 +201,7 @@ class TieredLog:
         """Its objects; None when retention or compaction was faster."""
         unique = unique_text(self._env.rng.uint64())
         reach = self._reach
-        to = Destination(reach.sender, self.keys, unique, pace, reach.faults.spoilt)
+        to = Destination(reach.carrier, self.keys, unique, pace)
         if segment not in self.log.snapshot.local_segments:
             return None
         row = None
@@ -230,7 +231,7 @@ class TieredLog:
         rows = tuple(each for each in self.manifest.segments if each.unique in unique)
         self._check_all(rows, old)
         reach, name = self._reach, unique_text(self._env.rng.uint64())
-        to = Destination(reach.sender, self.keys, name, reach.copy_pace, reach.faults.spoilt)
+        to = Destination(reach.carrier, self.keys, name, reach.copy_pace)
         producers = self._segments.producers_at_end(rows[-1])
         self._unnamed.begin(to.unique)
         try:

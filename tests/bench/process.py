@@ -12,6 +12,12 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | CPU_OF_PROCESS)
 
 
+def children(pid: int) -> tuple[int, ...]:
+    """Processes that this one has begun, and that have not ended."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return tuple(int(child) for each in lists for child in each.read_text().split())
+
+
 def resident_mib(pid: int) -> float:
     """Memory in RAM right now."""
     return _status_kib(pid, "VmRSS") / 1024

@@ -26,6 +26,7 @@ from storage.errors import StorageError
 from storage.files.layout import FLEET_FILE, META_PROPERTIES_FILE, REMOTE_FILE, partition_dir_name
 from storage.files.meta_properties import MetaProperties, read_meta_properties
 from storage.log.log import Log
+from storage.tier.carrying import StoreCarrier
 from storage.tier.copying import Destination, copy_segment
 from storage.tier.manifest import Manifest, RemoteSegment, render_full
 from storage.tier.names import EpochKeys, PartitionKeys, number_of, unique_text
@@ -127,10 +128,11 @@ class DirectoryImport:
             log.roll()
         log.mark_durable(log.sync())
         segments = log.snapshot.segments
+        carrier = StoreCarrier(self._store, lambda _: None)
         rows = []
         for segment, after in pairwise(segments):
             unique = unique_text(self._env.rng.uint64())
-            to = Destination(self._store, keys, unique, lambda _: None)
+            to = Destination(carrier, keys, unique, lambda _: None)
             rows.append(copy_segment(log, segment, after.base_offset, to))
         return tuple(rows)
 

@@ -173,6 +173,12 @@ _COPIES: tuple[Metric[TierView], ...] = (
         (),
         one(of_tier(lambda tier: tier.trash.removed_objects)),
     ),
+    counter(
+        "horolog_tier_copier_ends",
+        "Times that the process which carries copies has ended by itself, or could not be begun.",
+        (),
+        one(of_tier(lambda tier: tier.copier.ends)),
+    ),
     gauge(
         "horolog_tier_lag_bytes",
         "Bytes of closed segments that the store does not have yet.",

@@ -121,8 +121,12 @@ class TieredNode:
         return sum(_size(each) for each in files[:-1])
 
     def cpu(self) -> dict[str, float]:
-        """CPU seconds so far of the broker, and of the store where that is a process."""
-        spent = {"broker": process.cpu_seconds(self.process.pid)}
+        """CPU seconds so far of the broker, and of the store where that is a process.
+
+        The broker's has that of its copier, a process of its own, as long as there is one.
+        """
+        pid = self.process.pid
+        spent = {"broker": sum(map(process.cpu_seconds, (pid, *process.children(pid))))}
         if self.server is not None and self.server.process is not None:
             spent["store"] = process.cpu_seconds(self.server.process.pid)
         return spent

@@ -4,7 +4,7 @@ import pytest
 
 from broker.tasks.backoff import STORE, SetAside, set_aside
 from storage.errors import CorruptLog, DiskError
-from storage.tier.copying import NotAsSent
+from storage.tier.carrying import NotAsSent
 from storage.tier.port import StoreAway
 
 FULL = DiskError("/data/t-0", "write", "No space left on device", 28)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker.tier.copier.process import CopierPlace, CopierProcess
 from broker.tier.pace import Pace
 from broker.tier.room import RoomParts, TierRoom
 from broker.tier.standing import TierOwner, TierStanding
@@ -14,6 +15,7 @@ from broker.tier.tally import TierTally
 from broker.tier.tier import Tier
 from broker.tier.tiering import Tiering, TierParts
 from broker.tier.trash import Trash
+from config.tier.url import TierUrl
 from storage.env import Buffer
 from storage.files.layout import DELETED
 from storage.log.log import Log
@@ -97,6 +99,7 @@ class ShortWorld(World):
         return Tier(
             store, cache, remote, reads, lane, pace, pace, Trash(store, clock.monotonic),
             TierTally(), OrphanSweep(store, clock, remote.find), StoreAccount(clock.monotonic),
+            CopierProcess(CopierPlace(TierUrl("none"), allow_http=False), clock.monotonic),
         )  # fmt: skip
 
     @property

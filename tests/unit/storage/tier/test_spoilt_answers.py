@@ -8,7 +8,7 @@ import pytest
 from storage.env import Buffer
 from storage.errors import CorruptCheckpoint, CorruptLog
 from storage.search.search_clock import EARLIER
-from storage.tier.copying import NotAsSent
+from storage.tier.carrying import NotAsSent
 from storage.tier.names import RECORDS, SIDE
 from storage.tier.port import StoreError
 from storage.tier.single_writer import WriterReplaced
