@@ -288,10 +288,10 @@ class ServedPartition:
         records.delayed.come_due(now_ms, records.rules)
         if records.next_fetch() is not None:
             self._parts.wake(self)
-        self._arm(records)
+        self._arm(records, STILL_MS if now_ms == self._looked_ms else 1)
         self._looked_ms = now_ms
 
-    def _arm(self, records: SharePartition) -> None:
+    def _arm(self, records: SharePartition, least_ms: int = 1) -> None:
         delayed = records.delayed
         self._count_waiting(0 if delayed is None else delayed.waiting)
         next_ms = None if delayed is None else delayed.next_ms(records.rules)
@@ -300,7 +300,6 @@ class ServedPartition:
             self._due.cancel()
             return
         now_ms = self._parts.trusted_ms()
-        least_ms = STILL_MS if now_ms == self._looked_ms else 1
         self._parts.deadlines.set(self._due, max(next_ms - now_ms, least_ms))
 
     # --- what is stored ---

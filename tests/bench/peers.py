@@ -16,6 +16,8 @@ from tests.support.worlds.node_process import NodeProcess
 
 Starter = Callable[..., NodeProcess]
 _numbers = itertools.count()
+UNFORCED = {"flush.messages": str(2**63 - 1)}
+"""A Kafka's default for topics, unless its broker forces."""
 
 
 def _only_listeners(text: str) -> Mapping[str, str]:
@@ -37,6 +39,8 @@ class Peer:
     scratch: Path
     fsync_config: Mapping[str, str]
     cached_config: Mapping[str, str]
+    forcing: Mapping[str, str] = field(default_factory=dict)
+    """Settings of a broker that has each of its own writes on the disk before it answers."""
     starter: Starter | None = None
     node: NodeProcess | None = field(default=None, repr=False)
     listeners: Callable[[str], Mapping[str, str]] = field(default=_only_listeners, repr=False)
@@ -107,7 +111,8 @@ def _kafka_listeners(text: str) -> Mapping[str, str]:
 
 def running_kafka(bootstrap: str, pid: int | None, scratch: Path) -> Peer:
     """A Kafka that somebody else started."""
-    return Peer("kafka", bootstrap, pid, scratch, {"flush.messages": "1"}, {})
+    forcing = {"log.flush.interval.messages": "1"}
+    return Peer("kafka", bootstrap, pid, scratch, {"flush.messages": "1"}, UNFORCED, forcing)
 
 
 def remove(directory: Path) -> None:

@@ -2,13 +2,14 @@
 
 Members are raw connections with one fetch under way each, as KafkaShareConsumer has, so the client
 limits nobody. With us what is accepted is on the disk when it is answered, with a Kafka in the page
-cache.
+cache, but in the cells that are `forced`.
 """
 
 import selectors
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
@@ -33,6 +34,8 @@ RECORD_BYTES, RECORDS_A_BATCH = 1000, 100
 SPARE = 4
 WARM_UP_PART = 5
 """One part in so many is read before the clock starts."""
+FORCED_PART = 10
+"""One megabyte in so many is read where a Kafka waits for the disk all the time."""
 IDLE_GROUPS, CONNECTIONS = 10_000, 20
 SETTLE_SECONDS = 1.0
 
@@ -97,6 +100,19 @@ def measure_consume(count: int, peer: Peer, scale: Scale) -> Mapping[str, float]
     return figures
 
 
+def accepted_singly(reader: Member, end: float) -> list[int]:
+    """Nanoseconds of each request, until a time: whoever is slow must not lose its locks."""
+    took: list[int] = []
+    for offset in (at for first, last in reader.held for at in range(first, last + 1)):
+        began = time.perf_counter_ns()
+        reader.acknowledge([(offset, offset)])
+        took.append(time.perf_counter_ns() - began)
+        if time.perf_counter() >= end:
+            break
+    reader.held = []
+    return took
+
+
 def measure_acknowledge(peer: Peer, scale: Scale) -> Mapping[str, float]:
     """Records that are accepted one by one, each by a request of its own."""
     took: list[int] = []
@@ -106,12 +122,7 @@ def measure_acknowledge(peer: Peer, scale: Scale) -> Mapping[str, float]:
             reader.open()
             before, end = peer.cpu_seconds(), time.perf_counter() + scale.seconds
             while time.perf_counter() < end or not took:
-                for first, last in reader.held:
-                    for offset in range(first, last + 1):
-                        began = time.perf_counter_ns()
-                        reader.acknowledge([(offset, offset)])
-                        took.append(time.perf_counter_ns() - began)
-                reader.held = []
+                took += accepted_singly(reader, end)
                 reader.ask()
                 reader.take()
             after = peer.cpu_seconds()
@@ -119,6 +130,21 @@ def measure_acknowledge(peer: Peer, scale: Scale) -> Mapping[str, float]:
     if before is not None and after is not None:
         figures["broker CPU"] = (after - before) * 1e6 / len(took)
     return figures
+
+
+def measure_forced(
+    measure: Callable[[Peer, Scale], Mapping[str, float]], peer: Peer, scale: Scale
+) -> Mapping[str, float]:
+    """The same where also a Kafka has what members say on the disk when it answers them."""
+    directory = peer.fresh_directory()
+    node = peer.start_another(directory, peer.forcing)
+    forced = replace(peer, bootstrap=node.bootstrap, pid=node.pid, node=node)
+    less = replace(scale, megabytes=max(scale.megabytes // FORCED_PART, 1))
+    try:
+        return measure(forced, less)
+    finally:
+        node.stop()
+        remove(directory)
 
 
 def measure_idle(peer: Peer, scale: Scale) -> Mapping[str, float]:
@@ -169,13 +195,23 @@ def begin_groups(bootstrap: str, name: str, count: int) -> None:
 
 
 CONSUME = (rate("records/s", must=1.5), cpu(must=1.0))
+ACKNOWLEDGE = (latency(50), latency(99), Figure("broker CPU", "us", "lower", must=1.0))
 CELLS = (
     Cell("share-consume-1", CONSUME, partial(measure_consume, 1), fills_memory=True),
     Cell("share-consume-10", CONSUME, partial(measure_consume, 10), fills_memory=True),
+    Cell("share-acknowledge", ACKNOWLEDGE, measure_acknowledge),
     Cell(
-        "share-acknowledge",
-        (latency(50), latency(99), Figure("broker CPU", "us", "lower", must=1.0)),
-        measure_acknowledge,
+        "share-acknowledge-forced",
+        ACKNOWLEDGE,
+        partial(measure_forced, measure_acknowledge),
+        starts_nodes=True,
+    ),
+    Cell(
+        "share-consume-forced",
+        CONSUME,
+        partial(measure_forced, partial(measure_consume, 1)),
+        starts_nodes=True,
+        fills_memory=True,
     ),
     Cell(
         "share-idle-10k",

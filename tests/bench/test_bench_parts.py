@@ -31,6 +31,7 @@ from tests.bench.frames import (
     batches_over_time,
     produce,
 )
+from tests.bench.in_flight_cells import every_other
 from tests.bench.pump import Pumped, percentile, pump
 from tests.bench.results import CellResults, Verdict, as_json, verdict
 from tests.bench.table import table
@@ -38,9 +39,15 @@ from tests.bench.wire import LENGTH, BenchFailed, Wire
 
 HEADER_BYTES = 10 + len("bench") + 1  # key, version, correlation id, client id, no tags
 # Figures that may be zero in the smallest size: a consumer has it all before the clock starts.
-NONE_AT_ALL = {"beyond the map", "copied", "CPU", "early", "requests/GB", "rows/GB"} | {
-    f"consume-client-{size}" for size in ("100b", "1kb", "10kb")
-}
+NONE_AT_ALL = {
+    "as acquired",
+    "beyond the map",
+    "copied",
+    "CPU",
+    "early",
+    "requests/GB",
+    "rows/GB",
+} | {f"consume-client-{size}" for size in ("100b", "1kb", "10kb")}
 AGAIN = re.compile(r"fleet-ack-1|fleet-(ack|cost)-(5|20).*")
 """Cells that differ from another in a number alone, and take long to begin."""
 
@@ -153,6 +160,10 @@ def test_verdicts(
     assert verdict(results, figure, "ours", "theirs") is expected
     assert as_json([results], "ours", "theirs")[0]["figures"][0]["verdict"] == expected.value
     assert table([results], "ours", "theirs").row_count == 1
+
+
+def test_every_other_record_is_accepted() -> None:
+    assert every_other([(0, 4), (7, 8), (9, 9)]) == [(1, 1), (3, 3), (8, 8)]
 
 
 def test_the_kernel_tells_about_a_process() -> None:
