@@ -29,12 +29,14 @@ class SharePartitionState(NamedTuple):
     def changed(
         self, leader_epoch: int, start_offset: int, finished: int, batches: Sequence[StateBatch]
     ) -> "SharePartitionState":
-        """After one more update; -1 leaves a number as it is."""
+        """After one more update; -1 leaves an epoch or the start as it is. How many are finished is
+        not known any more where it does not say so, as with a Kafka.
+        """
         start = self.start_offset if start_offset == UNKNOWN else start_offset
         return self._replace(
             leader_epoch=self.leader_epoch if leader_epoch == UNKNOWN else leader_epoch,
             start_offset=start,
-            finished=self.finished if finished == UNKNOWN else finished,
+            finished=finished,
             batches=merge(self.batches, batches, start),
             updates=self.updates + 1,
         )
