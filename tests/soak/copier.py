@@ -49,17 +49,20 @@ class Copier:
         self._thread.join()
 
     def copied(self, within_seconds: float) -> Counter[str]:
-        """What a reader of committed records finds, up to the ends of all partitions."""
+        """What a reader of committed records finds, up to the ends of all partitions; less when
+        none comes for so long.
+        """
         reader = Consumer({
             "bootstrap.servers": self._bootstrap, "group.id": "none", "log_level": 0,
             "isolation.level": "read_committed", "enable.partition.eof": True,
         })  # fmt: skip
         reader.assign([TopicPartition(COPY, each, 0) for each in range(self._partitions)])
         found, ended = Counter[str](), set[int]()
-        deadline = time.monotonic() + within_seconds
-        while len(ended) < self._partitions and time.monotonic() < deadline:
+        last = time.monotonic()
+        while len(ended) < self._partitions and time.monotonic() < last + within_seconds:
             for each in reader.consume(2000, 1.0):
                 if each.error() is None:
+                    last = time.monotonic()
                     value = (each.value() or b"").decode()[::-1]
                     found[value] += 1
                     self.places[value].append(f"{each.partition()}@{each.offset()}")

@@ -135,15 +135,15 @@ def place_of(message: Message) -> Place:
 
 
 def read_back(bootstrap: str, count: int) -> dict[Place, str]:
-    """All records of the topic, from the beginning."""
+    """All records of the topic, from the beginning; fewer when none comes for a while."""
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "log_level": 0})
     reader.assign([TopicPartition(TOPIC, each, 0) for each in range(PARTITIONS)])
     found: dict[Place, str] = {}
-    end = time.monotonic() + SETTLES_WITHIN_SECONDS
-    while len(found) < count and time.monotonic() < end:
+    last = time.monotonic()
+    while len(found) < count and time.monotonic() < last + SETTLES_WITHIN_SECONDS:
         for each in reader.consume(2000, 1.0):
             if not each.error():
-                found[place_of(each)] = (each.value() or b"").decode()
+                found[place_of(each)], last = (each.value() or b"").decode(), time.monotonic()
     for each in reader.consume(2000, 1.0):  # anything beyond would be a record twice
         if not each.error():
             found[place_of(each)] = (each.value() or b"").decode()
