@@ -83,6 +83,7 @@ def queues(group: str, *topics: str) -> dict[str, Any]:
             {
                 "group": group, "behind": 1200, "topic": topic, "partition": 0, "start": 7000,
                 "high_watermark": 8200, "oldest_record_seconds": None,
+                "oldest_record_is_exact": True,
                 "oldest_arrival_seconds": age, "in_memory": True, "end": 7100,
                 "records": {
                     "available": 0, "acquired": 100, "acknowledged": 1, "archived": 0,
