@@ -97,8 +97,9 @@ class ShareCoordinator:
         epoch = 0 if before is None else before.snapshot_epoch + 1
         finished = UNKNOWN if start_offset == UNKNOWN else 0
         state = SharePartitionState(
-            epoch, state_epoch, 0, start_offset, finished, [], now_ms, now_ms
-        )
+            epoch, state_epoch, 0, start_offset, finished, [], now_ms, now_ms,
+            newest_leader=0 if before is None else before.fenced_below,
+        )  # fmt: skip
         return self._put_snapshot(key, state)
 
     def read(
@@ -110,7 +111,7 @@ class ShareCoordinator:
         """
         self._check_named(key)
         state = self._known(key, "Read")
-        if state.leader_epoch > leader_epoch:
+        if state.fenced_below > leader_epoch:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         self._check_exists(key)
         if leader_epoch in {UNKNOWN, state.leader_epoch}:
@@ -128,7 +129,7 @@ class ShareCoordinator:
         """
         self._check_named(key)
         state = self._known(key, "Write")
-        if UNKNOWN != change.leader_epoch < state.leader_epoch:
+        if UNKNOWN != change.leader_epoch < state.fenced_below:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         if UNKNOWN != change.state_epoch < state.state_epoch:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)

@@ -72,7 +72,8 @@ def apply(row: StoredShare, states: dict[ShareKey, SharePartitionState]) -> None
             value.leader_epoch, value.start_offset, value.finished, value.batches
         )
     else:
-        states[key] = value
+        newest = states[key].fenced_below if key in states else 0
+        states[key] = value._replace(newest_leader=newest)
 
 
 def _unknown(update: ShareUpdate) -> SharePartitionState:

@@ -25,6 +25,13 @@ class SharePartitionState(NamedTuple):
     """Wall time at which the snapshot was written; the state it shows was made at `created_ms`."""
     updates: int = 0
     """Updates since the snapshot."""
+    newest_leader: int = 0
+    """Newest epoch of a leader since it is known, also from before it was begun again."""
+
+    @property
+    def fenced_below(self) -> int:
+        """Epochs of leaders below this one are refused."""
+        return max(self.leader_epoch, self.newest_leader)
 
     def changed(
         self, leader_epoch: int, start_offset: int, finished: int, batches: Sequence[StateBatch]
@@ -35,6 +42,7 @@ class SharePartitionState(NamedTuple):
         start = self.start_offset if start_offset == UNKNOWN else start_offset
         return self._replace(
             leader_epoch=self.leader_epoch if leader_epoch == UNKNOWN else leader_epoch,
+            newest_leader=max(self.fenced_below, leader_epoch),
             start_offset=start,
             finished=finished,
             batches=merge(self.batches, batches, start),

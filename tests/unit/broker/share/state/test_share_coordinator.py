@@ -152,6 +152,25 @@ async def test_older_epochs_are_fenced() -> None:
     assert share.summary(key)[:4] == (1, 5, 0, 9)
 
 
+async def test_an_older_leader_stays_fenced_when_a_partition_begins_again() -> None:
+    """Also after a restart; one that was forgotten knows no leader."""
+    world, key = await made()
+    await done(states(world).initialize(key, 1, 0))
+    await done(states(world).read(key, 3))
+    await done(states(world).initialize(key, 2, 5))
+    again = await world.reborn()
+    await states(again).load()
+    for share in (states(world), states(again)):
+        assert share.summary(key)[:4] == (1, 2, 0, 5)
+        assert await refused(lambda: share.read(key, 2)) == ErrorCode.FENCED_LEADER_EPOCH  # noqa: B023
+        write = change(StateBatch(5, 5, 2, 1), state_epoch=2, leader_epoch=2)
+        assert await refused(lambda: share.write(key, write)) == ErrorCode.FENCED_LEADER_EPOCH  # noqa: B023
+    share = states(again)
+    await done(share.delete(key))
+    await done(share.initialize(key, 1, 0))
+    assert (await done(share.read(key, 0))).state_epoch == 1
+
+
 async def test_unknown_share_partitions_are_refused_as_kafka_does() -> None:
     world, key = await made()
     share = states(world)
