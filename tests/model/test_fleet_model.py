@@ -40,7 +40,7 @@ def test_transactions_are_whole_on_all_nodes(part: int) -> None:
 
 
 def test_a_leader_that_asks_no_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def admitted(*_: object) -> dict[Place, KafkaError]:
+    async def admitted(*_: object, **__: object) -> dict[Place, KafkaError]:
         return {}
 
     monkeypatch.setattr(FleetAdmission, "admit", admitted)
