@@ -317,4 +317,4 @@ def test_both_answer_the_same(scene: Callable[[Side], None], both: tuple[Side, S
         for number, (of_kafka, of_us) in enumerate(zip(kafka.said, ours.said, strict=True))
         if of_kafka != of_us
     ]
-    assert different == []
+    assert not different, "\n".join(map(str, different))
