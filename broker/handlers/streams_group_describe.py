@@ -69,8 +69,6 @@ def _answers(
 def _described(
     group_id: str, context: Context, room: AnswerRoom
 ) -> Generator[None, None, StreamsGroupDescribeGroup]:
-    if not group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     _, streams = context.services.groups.require_streams(group_id)
     topology = streams.topology
     if topology is not None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 from broker.runtime.answers import AnswerRoom
 from broker.runtime.request_context import RequestContext
 from protocol.acls import AclOperation, ResourceType
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 
 
 class GroupDescription(Protocol):
@@ -37,13 +37,15 @@ def described_groups(
     describe: Callable[[str, RequestContext[Any], AnswerRoom], Generator[None, None, G]],
     made: Callable[..., G],
 ) -> Iterator[G | None]:
-    """Each group once, or the error that it has; None where others may have their turn.
+    """Each group once, or the error that it has, INVALID_GROUP_ID (24) where it has no name; None
+    where others may have their turn.
 
     `describe` may raise KafkaError; `made` makes a description out of its fields.
     """
     for group_id in dict.fromkeys(request.group_ids):
         try:
             context.require(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+            _check_named(group_id)
             group = yield from describe(group_id, context, room)
         except KafkaError as error:
             context.count_error(error.code)
@@ -52,3 +54,8 @@ def described_groups(
         if request.include_authorized_operations:
             group.authorized_operations = context.bits(ResourceType.GROUP, group_id)
         yield group
+
+
+def _check_named(group_id: str) -> None:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
