@@ -10,6 +10,7 @@ from typing import NamedTuple
 from protocol.records.scan import BatchRow, scan_batches
 from storage.errors import CorruptLog, LogOffline
 from storage.log.log import Log
+from storage.log.settled_read import read_settled
 from storage.search.search_clock import ARRIVAL, likely_arrival
 from storage.segment.segments import index_of
 from storage.validation.committed_batch import committed_batch
@@ -100,11 +101,7 @@ def batches_between(log: Log, begin: int, end: int, max_bytes: int) -> Iterator[
 
     Blocks. StorageError; LogOffline when offsets are missing.
     """
-    data = log.read(begin, max_bytes, up_to=end, min_one_batch=True)
-    while data.unverified is not None:
-        data.unverified.settle()
-        data = log.read(begin, max_bytes, up_to=end, min_one_batch=True)
-    view, next_offset = memoryview(data.read()), begin
+    view, next_offset = memoryview(read_settled(log, begin, max_bytes, end).read()), begin
     zones = _zones_at(log, begin)  # a read ends with its segment
     for row in scan_batches(view).batches:
         if row[1] != next_offset:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from protocol.errors import DecodeError
 from protocol.records.batch import BatchHeader
-from protocol.records.columns import Room, Wanted, locate_records
 from storage.env import Buffer
 from storage.errors import CorruptIndex, CorruptLog
 from storage.scan.batch_walk import find_offset
+from storage.scan.located_records import located
 from storage.search.search_clock import ARRIVAL
 from storage.search.segment_access import NotInMemory, SegmentAccess, SegmentView
 from storage.segment.log_snapshot import LogSnapshot
@@ -28,7 +28,6 @@ from storage.zones.rows import Zone
 from storage.zones.search import zone_window
 from storage.zones.view import ZoneView
 
-ALL = Wanted(INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX)
 NONE_LEFT = INT64_MAX
 """Least time of no record."""
 
@@ -167,7 +166,7 @@ class _LeastTime:
         return least
 
     def _least_in(self, records: Buffer, header: BatchHeader) -> int:
-        offsets, times = _times(records, header)
+        offsets, times, *_ = located(records, header, places=False)
         least, begin = NONE_LEFT, bisect_left(offsets, self._wanted.first)
         for first, last in self._finished:
             if last < header.base_offset:
@@ -204,20 +203,3 @@ def _floors(zones: ZoneView, begin: int) -> "array[int]":
             elif floor < 0 and zones.zone(begin + number).max_timestamp < 0:
                 floors[number] = NONE_LEFT
     return floors
-
-
-def _times(records: Buffer, header: BatchHeader) -> "tuple[array[int], array[int]]":
-    """Offsets and times of the records of one batch."""
-    count = header.record_count
-    table = array(
-        "q",
-        (
-            0, len(records), count, header.base_offset, header.base_timestamp,
-            header.max_timestamp, header.is_log_append_time,
-        ),
-    )  # fmt: skip
-    nothing = array("q")
-    offsets, times = array("q", bytes(8 * count)), array("q", bytes(8 * count))
-    room = Room(offsets, times, nothing, nothing, nothing, nothing, nothing)
-    found = locate_records(records, table, ALL, room)
-    return offsets[:found], times[:found]

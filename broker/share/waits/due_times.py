@@ -15,12 +15,12 @@ from broker.share.waits.delayed import TakenIn
 from broker.share.waits.wheel import Due
 from config.resources.group import DELAY_BY_HEADER, DELAY_BY_RECORD_TIME, NO_DELAY
 from protocol.records.batch import BatchHeader, CorruptBatch, read_header
-from protocol.records.columns import Room, Wanted, locate_records
 from protocol.records.named_header import ABSENT, take_numbers
 from storage.env import Buffer
 from storage.files.file_slice import FileSlice
 from storage.scan.batch_bounds import BatchBounds, batch_bounds
 from storage.scan.batch_walk import Readable
+from storage.scan.located_records import located, numbers
 from storage.search.arrivals import ArrivalSpan
 from storage.search.log_search import LogSearch
 from storage.search.segment_access import CachedFile, SegmentAccess
@@ -28,8 +28,6 @@ from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.validation.unpacking import TooMuchWork, Work
 
 HEADER_NAME = b"horolog-deliver-at"
-ALL = Wanted(INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX)
-NOTHING = array("q")
 
 
 class DelayTerms(NamedTuple):
@@ -136,7 +134,7 @@ class DueReader:
             offsets, asked, unusable = _asked_in_headers(records, header)
             found.unusable += unusable
         else:
-            offsets, asked = _located(records, header, places=False)[:2]
+            offsets, asked = located(records, header, places=False)[:2]
         found.bounded += sum(time > cap for time in asked)
         return _later_of(offsets, asked, found.now_ms, (floor, cap))
 
@@ -164,33 +162,10 @@ def _later_of(
     return later
 
 
-def _located(
-    records: Buffer, header: BatchHeader, *, places: bool
-) -> "tuple[array[int], array[int], array[int], array[int]]":
-    """Offsets, times, places and ends of the records of one batch."""
-    count = header.record_count
-    table = array(
-        "q",
-        (
-            0, len(records), count, header.base_offset, header.base_timestamp,
-            header.max_timestamp, header.is_log_append_time,
-        ),
-    )  # fmt: skip
-    offsets, times = _numbers(count), _numbers(count)
-    at, ends = (_numbers(count), _numbers(count)) if places else (NOTHING, NOTHING)
-    room = Room(offsets, times, NOTHING, NOTHING, NOTHING, at, ends)
-    found = locate_records(records, table, ALL, room)
-    return offsets[:found], times[:found], at[:found], ends[:found]
-
-
 def _asked_in_headers(records: Buffer, header: BatchHeader) -> "tuple[array[int], array[int], int]":
     """Offsets, the times that headers ask for, and the number of headers that say none."""
-    offsets, _, places, ends = _located(records, header, places=True)
-    asked = _numbers(len(offsets))
+    offsets, _, places, ends = located(records, header, places=True)
+    asked = numbers(len(offsets))
     unusable = take_numbers(records, places, ends, HEADER_NAME, asked)
     assert ABSENT == INT64_MIN, "no time is before all others"
     return offsets, asked, unusable
-
-
-def _numbers(count: int) -> "array[int]":
-    return array("q", bytes(8 * count))

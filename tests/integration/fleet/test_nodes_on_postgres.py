@@ -30,6 +30,7 @@ from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from tests.support.fleet.inline import Inline
 from tests.support.fleet.logs_alone import LogsAlone
+from tests.support.fleet.loop_time import LoopTime
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
 from tests.support.fleet.sim_host import Disk, SimBatch, SimHost, Value, decoded
 from tests.support.patience import until
@@ -69,19 +70,6 @@ class MemoryObjects:
             self.objects.pop(key, None)
 
 
-class MachineClock:
-    """The machine's."""
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def wall_ms(self) -> int:
-        return int(self.monotonic() * 1000)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
 class Machine:
     """A node, and the disk that it finds again."""
 
@@ -103,7 +91,7 @@ class Machine:
         self.host = SimHost(self.disk)
         self.catalog = PostgresCatalog(self._url, LIMITS)
         reach = FleetReach(
-            self.catalog, self._objects, MachineClock(), self._times, Inline(), FleetTally()
+            self.catalog, self._objects, LoopTime(), self._times, Inline(), FleetTally()
         )
         address = NodeAddress("localhost", 9092)
         order = Registration(self.node_id, UUID(int=self.node_id), address, "1")

@@ -1,6 +1,5 @@
 """The services of nodes of one fleet, without processes: what one decides, the others follow."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -22,22 +21,12 @@ from broker.security.users import DOCUMENT as USERS
 from broker.topics.new_topic import NewTopic
 from tests.support.fleet.hand_lease import HandLease
 from tests.support.fleet.inline import Inline
+from tests.support.fleet.loop_time import LoopTime
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.worlds.handler_world import World
 
 SHARDS = 4
 NOW = 1_700_000_000_000
-
-
-class LoopClock:
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def wall_ms(self) -> int:
-        return int(self.monotonic() * 1000)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 class FleetNodeWorld(World):
@@ -46,7 +35,7 @@ class FleetNodeWorld(World):
     def join(self, rows: ModelCatalog, node_id: int) -> None:
         self.rows, self.other_nodes, self.deleted = rows, dict[int, Any](), list[str]()
         broker = self.broker
-        self.commits = FleetCommit(self.commit, LoopClock(), lambda *_: None, 5.0)
+        self.commits = FleetCommit(self.commit, LoopTime(), lambda *_: None, 5.0)
         self.led = LedPartitions(
             node_id, broker.topics, self.commits, {}, monotonic=time.monotonic,
             lease=HandLease(),
@@ -55,7 +44,7 @@ class FleetNodeWorld(World):
             rows, broker.topics, self.led, lambda living, _: self.other_nodes.update(living),
             lambda names, _: self.deleted.extend(names), monotonic=time.monotonic,
         )  # fmt: skip
-        reach = FleetReach(rows, None, LoopClock(), FleetTimes(), Inline(), FleetTally())
+        reach = FleetReach(rows, None, LoopTime(), FleetTimes(), Inline(), FleetTally())
         authority = FleetAuthority(reach, self.image, SHARDS)
         broker.topics.authority = authority
         made = broker.topics._make_partition

@@ -28,6 +28,7 @@ from broker.transactions.participants import Ending
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import Place
 from protocol.errors import ErrorCode, KafkaError
+from tests.support.fleet.loop_time import LoopTime
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.fleet.model_ledger import LedgerRows, ModelLedger
 from tests.support.fleet.virtual_loop import run_virtual
@@ -37,19 +38,6 @@ HERE, THERE = ("t", 0), ("t", 1)
 CLAIM = ProducerClaim("id", 4000, 3)
 ENDING = Ending(4000, 3, True, 1)
 TIMES = FleetTimes()
-
-
-class Clock:
-    """The virtual loop's."""
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def wall_ms(self) -> int:
-        return int(self.monotonic() * 1000)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 class Partition(SimpleNamespace):
@@ -124,7 +112,7 @@ class Node:
         self.ledger = Slow(ModelLedger(rows))
         self.may_end = True
         topics: Any = Topics()
-        reach = TransactionReach(self.ledger, self, PartitionNames(topics), Clock(), TIMES)  # type: ignore[arg-type]
+        reach = TransactionReach(self.ledger, self, PartitionNames(topics), LoopTime(), TIMES)  # type: ignore[arg-type]
         waits = MarkerWaits()
         self.participants = FleetParticipants(reach, waits)
         state = Partition(topic="state", index=0)

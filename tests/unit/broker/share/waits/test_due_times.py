@@ -32,13 +32,13 @@ def later(found: DueTimes) -> list[Due]:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The base offsets of the batches that were opened."""
     opened: list[int] = []
-    located = due_times._located
+    located = due_times.located
 
     def noted(records: Any, header: Any, *, places: bool) -> Any:
         opened.append(header.base_offset)
         return located(records, header, places=places)
 
-    monkeypatch.setattr(due_times, "_located", noted)
+    monkeypatch.setattr(due_times, "located", noted)
     return opened
 
 
