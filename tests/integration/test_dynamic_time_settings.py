@@ -210,6 +210,7 @@ def _delay(live: LiveBroker, key: str) -> None:
     topic.produce(live.now_ms)
     live.step(PASS)
     assert topic.bases() == [2]
+    live.step("2s")  # files go once a second, and the clock stands still in between
     until(lambda: topic.files(".log.deleted") == [0])  # a thread removes it
 
 

@@ -20,8 +20,8 @@ from protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from protocol.errors import ErrorCode, KafkaError
+from tests.support.fleet.loop_time import LoopTime
 from tests.support.fleet.virtual_loop import run_virtual
-from tests.unit.broker.transactions.test_over_nodes import Clock
 
 CLAIM = ProducerClaim("id", 4000, 3)
 PLACES: list[Place] = [("t", 0), ("t", 1), ("u", 0)]
@@ -40,7 +40,7 @@ class Coordinators:
         self.joined_here = 0
         self.asked: list[AddPartitionsToTxnRequest] = []
         self.answers_at: asyncio.Event | None = None
-        self.joining = TransactionJoins(self, self.ask, Clock())
+        self.joining = TransactionJoins(self, self.ask, LoopTime())
 
     @property
     def topic(self) -> Any:
