@@ -97,7 +97,7 @@ from storage.env import Env
 
 if TYPE_CHECKING:
     from broker.daemon.fleet import Fleet
-    from broker.tier.room import TierRoom
+    from broker.daemon.tier import TierTasks
     from broker.tier.standing import TierStanding
     from broker.tier.sweep import Sweep
     from broker.tier.tier import Tier
@@ -359,8 +359,7 @@ class Services:
             self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
         self.retention = Retention(topics, logs, self.clock, self.clock_watch, lane)
         self.rolling = Rolling(topics, self.clock, self.clock_watch, lane, self._sync_soon)
-        standing = None if self.tier is None else self._made_standing(self.tier)
-        self.tier_standing = standing
+        tier = self._make_tier_tasks()
         self.cleaner = Cleaner(
             topics,
             logs,
@@ -370,10 +369,9 @@ class Services:
             has_to_wait=lambda: self.clock_watch.look() or self.crash_guard.is_holding,
             memory_bytes=lambda: self.memory.share(MemoryClass.CLEANER),
             sync=self._sync_soon,
-            remote=standing,
+            remote=self.tier_standing,
         )
         self.memory.watch(MemoryClass.CLEANER, lambda: self.cleaner.memory_bytes)
-        room = None if self.tier is None else self._made_room(self.tier)
         self.disk_watch = DiskWatch(
             self.loop,
             lane,
@@ -381,53 +379,24 @@ class Services:
             intake=self.intake,
             tasks=self.tasks,
             probes=self.probes,
-            looked=None if room is None else room.looked,
+            looked=None if tier is None else tier.room.looked,
         )
         self.scrubber = Scrubber(
             logs, self.env, self.config, lane=lane, loop=self.loop, probes=self.probes
         )
         away = None if self.tier is None else self.tier.reads
         self.damage = DamageMet(lane, self.probes, self.scrubber, away)
-        self.tiering = self.sweep = None
-        if self.tier is not None and standing is not None:
-            self._make_rounds(self.tier, standing)
 
-    def _made_room(self, tier: "Tier") -> "TierRoom":
-        from broker.tier.room import RoomParts, TierRoom
+    def _make_tier_tasks(self) -> "TierTasks | None":
+        self.tier_standing = self.tiering = self.sweep = None
+        if self.tier is None:
+            return None
+        from broker.daemon.tier import TierCalls, made_tier_tasks
 
-        return TierRoom(
-            RoomParts(
-                self.disk_space,
-                tier,
-                self.logs,
-                self.lane,
-                self._machine.monotonic,
-                lambda: self.tasks.hasten("tier"),
-                self._slow_producers,
-            )
-        )
-
-    def _made_standing(self, tier: "Tier") -> "TierStanding":
-        from broker.tier.standing import TierOwner, TierStanding
-
-        return TierStanding(TierOwner(tier, self.logs, self.env, self.lane, self.node_id))
-
-    def _make_rounds(self, tier: "Tier", standing: "TierStanding") -> None:
-        from broker.tier.sweep import Sweep, SweepParts
-        from broker.tier.tiering import Tiering
-        from broker.tier.tiering_parts import TierParts
-
-        self.tiering = Tiering(
-            TierParts(
-                self.topics, self.logs, self.config, self.clock, self.clock_watch, self.lane,
-                tier, standing, self._sync_soon, self.disk_space,
-                None if self.fleet is None else self.fleet.segments,
-            )
-        )  # fmt: skip
-        is_shared = self.fleet is not None
-        self.sweep = Sweep(
-            SweepParts(self.topics, self.config, self.clock_watch, tier, standing, is_shared)
-        )
+        calls = TierCalls(self._machine.monotonic, self._sync_soon, self._slow_producers)
+        made = made_tier_tasks(self, calls)
+        self.tier_standing, self.tiering, self.sweep = made.standing, made.tiering, made.sweep
+        return made
 
     def _make_routes(self) -> None:
         found = served(serves(self.config, self.fleet))
