@@ -9,7 +9,6 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from broker.groups.coordinator import GroupCoordinator
-from broker.partitions.leadership import Leadership
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
@@ -132,7 +131,7 @@ def _place(key: str, key_type: int, context: Context) -> tuple[int, Endpoint]:
     transactional producer of librdkafka would look three times within a second, and then no more.
     """
     services = context.services
-    elsewhere = _leader_elsewhere(key, key_type, services)
+    elsewhere = _state_topic(key_type, services).leader_elsewhere(key)
     if elsewhere is not None:
         address = services.endpoints.known_to(context.peer).get(elsewhere.node_id)
         if address is not None:
@@ -140,13 +139,10 @@ def _place(key: str, key_type: int, context: Context) -> tuple[int, Endpoint]:
     return services.node_id, services.endpoints.of(context.peer)
 
 
-def _leader_elsewhere(key: str, key_type: int, services: Services) -> Leadership | None:
-    """Without a fleet there is none."""
-    topic = services.groups.topic if key_type == GROUP else services.transactions.topic
+def _state_topic(key_type: int, services: Services) -> StateTopic:
     if key_type == SHARE:
-        topic = services.share_states.topic
-    partitions = topic.partitions
-    return partitions[topic.index_of(key)].leader_elsewhere if partitions else None
+        return services.share_states.topic
+    return services.groups.topic if key_type == GROUP else services.transactions.topic
 
 
 def _check(key: str, key_type: int, context: Context) -> None:

@@ -21,6 +21,7 @@ from storage.segment.log_snapshot import AppendResult
 from storage.validation.internal_batch import own_batch
 
 if TYPE_CHECKING:
+    from broker.partitions.leadership import Leadership
     from broker.state.services import StateServices
     from config.broker import BrokerConfig
 
@@ -88,6 +89,11 @@ class StateTopic:
     def index_of(self, owner: str) -> int:
         """The number of the partition that remembers a group, or a transactional id."""
         return partition_of(owner, self.partition_count)
+
+    def leader_elsewhere(self, owner: str) -> "Leadership | None":
+        """The leader of that partition, if it is another node; None while there is no topic."""
+        partitions = self.partitions
+        return partitions[self.index_of(owner)].leader_elsewhere if partitions else None
 
     async def make(self) -> None:
         """Makes it unless it is there. KafkaError when that is impossible."""

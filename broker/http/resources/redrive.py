@@ -18,6 +18,7 @@ from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
 from broker.http.resources.groups import SEES_GROUP, find_group
 from broker.http.resources.topics import find_topic
+from broker.partitions.leadership import NOBODY, Leadership
 from broker.partitions.partition import Partition
 from broker.partitions.partition_services import Nobody
 from broker.share.letters.dead_letters import ENABLED
@@ -68,19 +69,27 @@ async def _send_back(services: RedriveServices, asked: Asked) -> object:
     try:
         outcome = await services.redrive.send_back(call)
     except KafkaError as error:
-        raise _refusal(error, PREFIX + name) from error
+        raise _refusal(error, services.groups, PREFIX + name) from error
     _check_rights(outcome)
     return {**await _standing(services, name, letters), "executed": True, **_result(outcome)}
 
 
-def _refusal(error: KafkaError, remembers: str) -> ApiError | KafkaError:
+def _refusal(error: KafkaError, groups: GroupCoordinator, remembers: str) -> ApiError | KafkaError:
     """As people are to hear it."""
     if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
         return ApiError(409, "redrive_under_way", f"{error.message}: ask again later")
     if error.code == ErrorCode.NOT_COORDINATOR:
-        text = f"Another node coordinates the group {remembers}, which remembers it: ask that one"
-        return ApiError(409, "other_node", text)
+        return _other_node(groups.topic.leader_elsewhere(remembers), remembers)
     return error
+
+
+def _other_node(elsewhere: Leadership | None, remembers: str) -> ApiError:
+    """For the group in which progress is remembered; by now this node may coordinate it itself."""
+    if elsewhere is None or elsewhere.node_id == NOBODY:
+        text = f"Nobody coordinates the group {remembers}, which remembers it, yet: ask again"
+        return ApiError(503, "no_coordinator", text)
+    text = f"Node {elsewhere.node_id} coordinates the group {remembers}, which remembers it"
+    return ApiError(409, "other_node", f"{text}: ask that one")
 
 
 def _check_rights(outcome: RedriveOutcome) -> None:
@@ -138,7 +147,7 @@ async def _standing(
     try:
         progress.check()
     except KafkaError as error:
-        raise _refusal(error, progress.name) from error
+        raise _refusal(error, services.groups, progress.name) from error
     positions = progress.positions()
     asked = (
         _of_partition(services, each, positions.get(each.index, NOT_BEGUN))

@@ -149,6 +149,19 @@ def asked(fleet: FleetOfBrokers, method: str, query: str = "") -> dict[str, Any]
     return None
 
 
+def check_others_name(fleet: FleetOfBrokers) -> None:
+    """Nodes that do not remember the redrive say which one does."""
+    answers = {
+        node: Admin(running.facts["http"]).ask("GET", PATH, HEADERS)
+        for node, running in fleet.running.items()
+    }
+    (knows,) = [node for node, answer in answers.items() if answer.status == 200]
+    for node, answer in answers.items():
+        if node != knows:
+            assert (answer.status, answer.code) == (409, "other_node")
+            assert f"Node {knows} coordinates" in answer.content["error"]["message"]
+
+
 def check_each_is_back_once(fleet: FleetOfBrokers) -> None:
     found = records(fleet)
     back = Counter(
@@ -167,6 +180,7 @@ def test_letters_go_back_whichever_nodes_lead_them_and_their_records(
 ) -> None:
     fill(fleet)
     until(lambda: asked(fleet, "GET") is not None, "no node remembers the redrive")
+    check_others_name(fleet)
     seen = asked(fleet, "GET")
     assert seen is not None
     assert seen["left"] == PARTITIONS * A_PARTITION
