@@ -11,8 +11,7 @@ from broker.runtime.request_context import RequestContext
 from broker.server.endpoints import AdvertisedEndpoints
 from broker.share.acknowledging import AcknowledgeResult
 from broker.share.acquire import Ask
-from broker.share.fetch import FetchTerms
-from broker.share.fetch_look import SharedAnswer
+from broker.share.fetch_look import FetchTerms, SharedAnswer
 from broker.share.leader_hints import LeaderHints
 from broker.share.requests import by_topic, may_read, named
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPlace, ShareSession

@@ -12,28 +12,16 @@ from typing import NamedTuple
 from broker.fetching.damage import DamageMet
 from broker.partitions.fetch_waiters import FetchWaiters, Waiter
 from broker.runtime.deferred import Deferred
-from broker.runtime.wire_error import wire_error
-from broker.share.acquire import Ask
-from broker.share.fetch_look import FetchLook, SharedAnswer, place_of
+from broker.share.fetch_look import FetchLook, FetchTerms, Passed, SharedAnswer, place_of
 from broker.share.reading import NotCached, ShareReading
 from broker.share.served_partitions import ServedPartitions
 from broker.share.sessions import ShareSession, ShareSessions
 from broker.share.share_counts import ShareCounts
 from broker.topics.topic_catalog import TopicCatalog
-from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CorruptBatch
 from storage.errors import StorageError
 from storage.files.file_slice import Unverified
 from storage.scan.batch_bounds import BatchBounds
-
-
-class FetchTerms(NamedTuple):
-    """Limits that a member sets; time in ms, sizes in bytes."""
-
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    ask: Ask
 
 
 class ShareFetchParts(NamedTuple):
@@ -84,7 +72,12 @@ class ShareFetcher:
         if late:
             self._wait_ms = 0
         look = FetchLook(session, parts.partitions, self._may_read, parts.damage)
-        look.run(parts.topics.image, self._terms.max_bytes, unreadable, late)
+        passed = Passed(unreadable, late)
+        try:
+            look.run(parts.topics.image, self._terms, passed, may_wait=self._may_block)
+        except NotCached as cold:
+            self._warm(cold.reading)
+            return
         if look.unverified:
             parts.damage.settle(look.unverified, self._go_on)
         elif look.refused or self._is_over or self._is_enough(look):
@@ -103,31 +96,13 @@ class ShareFetcher:
 
     def _take(self, look: FetchLook) -> None:
         """Acquires what was read, and answers; waits on if nothing came of it."""
-        try:
-            ready = self._prepared(look)
-        except NotCached as cold:
-            self._warm(cold.reading)
-            return
-        answers, has_moved = self._acquired(ready)
+        answers, has_moved = self._acquired(look.readings)
         if answers or look.refused or self._is_over:
             self._answer.resolve([*answers, *look.refused])
         elif has_moved:  # over batches of aborted transactions: what is behind them?
             asyncio.get_running_loop().call_soon(self._go_on)
         else:
             self._wait(look, 1)
-
-    def _prepared(self, look: FetchLook) -> list[tuple[ShareReading, list[BatchBounds]]]:
-        """Readings with the bounds of their batches. NotCached: nothing has changed."""
-        found, most = [], self._terms.ask.max_records
-        for each in look.readings:
-            try:
-                found.append((each, each.bounds(most, may_wait=self._may_block)))
-            except CorruptBatch as fault:
-                error = KafkaError(ErrorCode.CORRUPT_MESSAGE, str(fault))
-                look.refuse(each.served, each.at, error)
-            except StorageError as fault:
-                look.refuse(each.served, each.at, wire_error(fault))
-        return found
 
     def _acquired(
         self, ready: list[tuple[ShareReading, list[BatchBounds]]]

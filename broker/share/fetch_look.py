@@ -1,7 +1,8 @@
 """One look at the partitions of a share session: which may be acquired, and what their logs have.
 
 Nothing is changed. The request's bytes are shared out evenly among the partitions that have
-records; the first that is read gives a whole batch whatever its size.
+records; the first that is read gives a whole batch whatever its size. Once there are as many
+records as may be acquired, the other partitions are left to the next fetch.
 """
 
 from collections.abc import Callable, Collection
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from broker.fetching.damage import DamageMet
 from broker.partitions.partition import Partition, last_fetchable
 from broker.runtime.wire_error import wire_error
-from broker.share.acquire import Acquired
+from broker.share.acquire import Acquired, Ask
 from broker.share.partition import SharePartition
 from broker.share.reading import ShareReading
 from broker.share.served_partition import ServedPartition
@@ -20,8 +21,19 @@ from broker.share.state.key import ShareKey
 from broker.topics.metadata_image import MetadataImage
 from config.resources.group import READ_COMMITTED
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import CorruptBatch
 from storage.errors import StorageError
 from storage.files.file_slice import FileSlice, Unverified
+from storage.scan.batch_bounds import BatchBounds
+
+
+class FetchTerms(NamedTuple):
+    """Limits that a member sets; time in ms, sizes in bytes."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    ask: Ask
 
 
 class SharedAnswer(NamedTuple):
@@ -41,6 +53,13 @@ class _Candidate(NamedTuple):
     committed: bool
 
 
+class Passed(NamedTuple):
+    """Ranges that a look passes over: their bytes cannot be read, or do not come in time."""
+
+    unreadable: Collection[Unverified] = ()
+    late: Collection[Unverified] = ()
+
+
 class FetchLook:
     """Findings of one look."""
 
@@ -53,7 +72,8 @@ class FetchLook:
     ) -> None:
         """Nothing was looked at; `may_read` judges names of topics."""
         self.refused: list[SharedAnswer] = []
-        self.readings: list[ShareReading] = []
+        self.readings: list[tuple[ShareReading, list[BatchBounds]]] = []
+        """What may be acquired, and the bounds of its batches."""
         self.unverified: list[Unverified] = []
         """Ranges to verify before any of this is served."""
         self.watched: list[object] = []
@@ -63,23 +83,38 @@ class FetchLook:
         self._partitions = partitions
         self._may_read = may_read
         self._damage = damage
+        self._new_records = 0
+        """Number of offsets of the readings that nobody has acquired yet."""
 
     def run(
         self,
         image: MetadataImage,
-        max_bytes: int,
-        unreadable: Collection[Unverified],
-        late: Collection[Unverified],
+        terms: FetchTerms,
+        passed: Passed,
+        *,
+        may_wait: bool,
     ) -> None:
-        """Looks at all partitions; faults become errors of their partition."""
+        """Looks at all partitions, and reads until that is enough; faults become errors of their
+        partition. NotCached, unless it `may_wait` for the disk.
+        """
         found = [self._candidate(place, image) for place in self._session.in_turn()]
         candidates = [each for each in found if each is not None]
         for each in candidates:
-            most = max(max_bytes // len(candidates), 1)
+            if self._is_enough(terms):
+                return
+            most = max(terms.max_bytes // len(candidates), 1)
             try:
-                self._read(each, most, unreadable, late)
+                reading = self._read(each, most, passed)
+                if reading is not None:
+                    self._add(reading, terms.ask.max_records, may_wait=may_wait)
+            except CorruptBatch as fault:
+                error = KafkaError(ErrorCode.CORRUPT_MESSAGE, str(fault))
+                self.refuse(each.served, each.at, error)
             except (KafkaError, StorageError) as fault:
                 self._failed(each, fault)
+
+    def _is_enough(self, terms: FetchTerms) -> bool:
+        return self.size_bytes >= terms.min_bytes and self._new_records >= terms.ask.max_records
 
     def _candidate(self, place: SharedPlace, image: MetadataImage) -> _Candidate | None:
         try:
@@ -120,29 +155,26 @@ class FetchLook:
             self.watched.append(partition)
         return True
 
-    def _read(
-        self,
-        candidate: _Candidate,
-        max_bytes: int,
-        unreadable: Collection[Unverified],
-        late: Collection[Unverified],
-    ) -> None:
+    def _read(self, candidate: _Candidate, max_bytes: int, passed: Passed) -> ShareReading | None:
         served, records, at, committed = candidate
         data = served.partition.read(
             at, max_bytes, committed=committed, whole_first=not self.size_bytes
         )
         if data is None:
-            return
+            return None
         if data.unverified is not None:
-            if _is_among(data.unverified, unreadable):
+            if _is_among(data.unverified, passed.unreadable):
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The log cannot be read")
-            if _is_among(data.unverified, late):
-                return
-            self.unverified.append(data.unverified)  # in the tier's store only: it has no slice yet
-        if not data.slices:
-            return
-        self.readings.append(ShareReading(served, records, at, data, committed))
-        self.size_bytes += data.size_bytes
+            if not _is_among(data.unverified, passed.late):
+                self.unverified.append(data.unverified)
+            return None
+        return ShareReading(served, records, at, data, committed) if data.slices else None
+
+    def _add(self, reading: ShareReading, max_records: int, *, may_wait: bool) -> None:
+        bounds = reading.bounds(max_records, may_wait=may_wait)
+        self.readings.append((reading, bounds))
+        self.size_bytes += reading.data.size_bytes
+        self._new_records += _new_in(bounds, reading.records)
 
     def _failed(self, candidate: _Candidate, fault: KafkaError | StorageError) -> None:
         error = fault if isinstance(fault, KafkaError) else wire_error(fault)
@@ -154,6 +186,15 @@ class FetchLook:
         if error.code == ErrorCode.CORRUPT_MESSAGE:
             self._damage.met(served.partition, at, error.message)
         self.refused.append(SharedAnswer(place_of(served), error))
+
+
+def _new_in(bounds: list[BatchBounds], records: SharePartition) -> int:
+    """Number of offsets that may be acquired for the first time; 0 where they have to be due."""
+    if not bounds or records.delayed is not None:
+        return 0
+    window = records.window
+    new = bounds[-1].last + 1 - max(window.next_new, bounds[0].first)
+    return max(min(new, records.rules.max_record_locks - window.in_flight), 0)
 
 
 def place_of(served: ServedPartition) -> SharedPlace:

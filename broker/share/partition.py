@@ -167,6 +167,7 @@ class SharePartition:
                 self.window.became_free(batch.first, batch.last)
             elif self.delayed is not None:
                 self.window.join_finished(batch.first, batch.last)
+        write.held = []  # runs keep the write until they change once more
         self.window.advance()
 
     def lettered(self, write: LetterWrite) -> None:

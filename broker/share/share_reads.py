@@ -14,7 +14,8 @@ from broker.runtime.gathering import gather
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
 from broker.runtime.probes import BrokerProbes
 from broker.share.acknowledging import Acknowledging
-from broker.share.fetch import FetchTerms, ShareFetcher, ShareFetchParts
+from broker.share.fetch import ShareFetcher, ShareFetchParts
+from broker.share.fetch_look import FetchTerms
 from broker.share.letters.dead_letters import AppendElsewhere, DeadLetters, nobody_elsewhere
 from broker.share.served_partition import ShareParts
 from broker.share.served_partitions import ServedPartitions

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from broker.partitions.partition import Partition
 from broker.share.state.key import ShareKey
 from protocol.errors import ErrorCode
 from storage.errors import DiskError
@@ -280,6 +281,29 @@ async def test_partitions_take_turns_and_share_the_bytes() -> None:
         seen.append([part.partition_index for part in answer.responses[0].partitions])
     assert [sorted(each) for each in seen] == [[0, 1]] * 4
     assert seen[0] != seen[1]
+
+
+async def test_no_more_partitions_are_read_than_a_member_may_have_records_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A member of a topic with many partitions costs what it gets, and each has its turn."""
+    world = ShareReadWorld(None, 0)
+    await world.make_topic(partitions=20)
+    for index in range(20):
+        await world.initialized(partition=index)
+        await world.produce(*SIX, partition=index)
+    read, plain = list[int](), Partition.read
+
+    def noted(self: Partition, *args: Any, **how: Any) -> Any:
+        read.append(self.index)
+        return plain(self, *args, **how)
+
+    monkeypatch.setattr(Partition, "read", noted)
+    one = world.reader("m1", *(("t", index) for index in range(20)))
+    got = [acquired(await one.fetch(max_records=6)) for _ in range(20)]
+    assert got == [[(0, 5, 1)]] * 20
+    assert len(read) <= 2 * 20
+    assert set(read) == set(range(20))
 
 
 async def test_the_log_start_passes_records(world: ShareReadWorld) -> None:
