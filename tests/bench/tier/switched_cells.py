@@ -1,16 +1,16 @@
 """What copying to a tier takes from a producer at full speed, turned on and off many times.
 
 One broker and one producer, which fills the machine; the closed segments of another topic are
-copied or are not, by `remote.log.copy.disable`, in turns of a second (on off, off on, …). The rate
-of a machine that others share wanders by more within a minute than copying can take from it, and
-by less within two seconds. The store is on this machine, which it would not be: it is the one that
-needs the least for a byte (versitygw; SeaweedFS needs three times as much), and takes what CPU
-others leave. What the producer writes leaves the disk soon, so that the disk's speed is not
-what is measured.
+copied or are not, by `remote.log.copy.disable`, in turns (on off, off on, …). The rate of a machine
+that others share wanders by more within a minute than copying can take from it, and by less within
+a few seconds. The store is on this machine, which it would not be: it is the one that needs the
+least for a byte (versitygw; SeaweedFS needs three times as much), and takes what CPU others leave.
+What the producer writes leaves the disk soon, so that the disk's speed is not what is measured.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import repeat
 from statistics import fmean, stdev
 from typing import Final, NamedTuple
@@ -27,16 +27,12 @@ from tests.support.tier.s3_server import seaweedfs
 from tests.support.tier.versity import versitygw
 
 COPIED_A_SECOND: Final = 25_000_000
-COPIED_SEGMENT_BYTES: Final = 8 << 20
 BUSY: Final = {
     "segment.bytes": str(64 << 20),
     "retention.bytes": str(256 << 20),
     "file.delete.delay.ms": "0",
 }
 DEPTH: Final = 5
-PAIRS_A_SECOND_OF_SCALE: Final = 12
-TURN_PART, SETTLING_PART = 0.16, 0.08
-"""Of the scale's seconds: of a turn that is measured, and before it."""
 WARM_TURNS: Final = 4
 BATCH_BYTES: Final = RECORD_BYTES * RECORDS_A_BATCH
 
@@ -67,6 +63,25 @@ class Lengths(NamedTuple):
         return self.pairs * (self.turn + self.settling)
 
 
+class Copied(NamedTuple):
+    """Segments that are copied; lengths that fit them, for each of the scale's seconds."""
+
+    segment_bytes: int
+    pairs: int
+    turn: float
+    settling: float
+    """Longer than a segment takes, since one that has begun is copied to its end."""
+
+    def lengths(self, scale: Scale) -> Lengths:
+        """Lengths of a run."""
+        pairs = max(2, round(self.pairs * scale.seconds))
+        return Lengths(pairs, self.turn * scale.seconds, self.settling * scale.seconds)
+
+
+SMALL: Final = Copied(8 << 20, pairs=12, turn=0.16, settling=0.08)
+LARGER: Final = Copied(64 << 20, pairs=5, turn=0.4, settling=0.64)
+
+
 class Switch:
     """A topic that waits to be copied, and one that a producer fills."""
 
@@ -89,20 +104,22 @@ class Switch:
         return Turn(len(done.latencies_ns) * BATCH_BYTES / 1e6, done.seconds, spent)
 
 
-def measure_switched(peer: Peer, scale: Scale) -> Mapping[str, float]:
+def measure_switched(copied: Copied, peer: Peer, scale: Scale) -> Mapping[str, float]:
     """Rates with and without; how much less the one with copying is, and the standard error."""
-    turn, settling = scale.seconds * TURN_PART, scale.seconds * SETTLING_PART
-    lengths = Lengths(max(2, round(scale.seconds * PAIRS_A_SECOND_OF_SCALE)), turn, settling)
+    lengths = copied.lengths(scale)
     bound = {"remote.log.manager.copy.max.bytes.per.second": str(COPIED_A_SECOND)}
-    with tiered(peer, bound, store=_store(scale)) as node, _waiting(node, lengths) as waiting:
+    with (
+        tiered(peer, bound, store=_store(scale)) as node,
+        _waiting(node, copied.segment_bytes, lengths) as waiting,
+    ):
         if node.server is not None:
             stand_back(node.server)
         with topic(node.bootstrap, "busy", config=BUSY) as busy, Wire(node.bootstrap) as wire:
             switch = Switch(node, waiting, busy, wire)
             switch.produce(lengths.turn * WARM_TURNS)
             turns = [_pair(switch, lengths, number) for number in range(lengths.pairs)]
-        copied = node.stored_bytes(waiting) / 1e6 / lengths.copying
-    return {"copied": copied, **_figures(turns)}
+        rate = node.stored_bytes(waiting) / 1e6 / lengths.copying
+    return {"copied": rate, **_figures(turns)}
 
 
 def _store(scale: Scale) -> Store:
@@ -119,16 +136,16 @@ def _pair(switch: Switch, lengths: Lengths, number: int) -> tuple[Turn, Turn]:
 
 
 @contextmanager
-def _waiting(node: TieredNode, lengths: Lengths) -> Iterator[str]:
+def _waiting(node: TieredNode, segment_bytes: int, lengths: Lengths) -> Iterator[str]:
     """A topic with closed segments for more than the time that is measured."""
     config = {
-        "segment.bytes": str(COPIED_SEGMENT_BYTES),
+        "segment.bytes": str(segment_bytes),
         "retention.ms": "-1",
         "remote.storage.enable": "true",
         "remote.log.copy.disable": "true",
     }
     with topic(node.bootstrap, "waiting", config=config) as name:
-        wanted = COPIED_A_SECOND * lengths.copying * 1.2 + 2 * COPIED_SEGMENT_BYTES
+        wanted = COPIED_A_SECOND * lengths.copying * 1.2 + 2 * segment_bytes
         request = produce(name, batch_of(RECORD_BYTES, RECORDS_A_BATCH), acks=1)
         with Wire(node.bootstrap) as wire:
             pump(wire, name, repeat(request, int(wanted // BATCH_BYTES)), DEPTH)
@@ -146,20 +163,19 @@ def _figures(pairs: list[tuple[Turn, Turn]]) -> dict[str, float]:
     return {**found, "lost": max(0.01, fmean(lost)), "error": error}
 
 
-CELLS = (
-    Cell(
-        "tier-loss-producer",
-        (
-            Figure("lost", "%", "lower", under=5),
-            Figure("error", "%", "lower"),
-            Figure("rate with", "MB/s", "higher"),
-            Figure("rate without", "MB/s", "higher"),
-            Figure("broker CPU with", "ms/MB", "lower"),
-            Figure("broker CPU without", "ms/MB", "lower"),
-            Figure("copied", "MB/s", "higher"),
-        ),
-        measure_switched,
-        starts_nodes=True,
-        fills_memory=True,
-    ),
+FIGURES = (
+    Figure("lost", "%", "lower", under=5),
+    Figure("error", "%", "lower"),
+    Figure("rate with", "MB/s", "higher"),
+    Figure("rate without", "MB/s", "higher"),
+    Figure("broker CPU with", "ms/MB", "lower"),
+    Figure("broker CPU without", "ms/MB", "lower"),
+    Figure("copied", "MB/s", "higher"),
+)
+CELLS = tuple(
+    Cell(name, FIGURES, partial(measure_switched, copied), starts_nodes=True, fills_memory=True)
+    for name, copied in (
+        ("tier-loss-producer", LARGER),
+        ("tier-loss-producer-small-segments", SMALL),
+    )
 )
