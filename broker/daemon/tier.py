@@ -45,7 +45,7 @@ class TierTaskServices(NamedTuple):
 
 
 class TierCalls(NamedTuple):
-    """What a tier asks of its broker."""
+    """Calls of a tier to its broker."""
 
     monotonic: Callable[[], float]
     """Of the machine, whatever the broker's clock does."""

@@ -73,7 +73,7 @@ class FetchLook:
         """Nothing was looked at; `may_read` judges names of topics."""
         self.refused: list[SharedAnswer] = []
         self.readings: list[tuple[ShareReading, list[BatchBounds]]] = []
-        """What may be acquired, and the bounds of its batches."""
+        """Data that may be acquired, and the bounds of its batches."""
         self.unverified: list[Unverified] = []
         """Ranges to verify before any of this is served."""
         self.watched: list[object] = []
