@@ -21,6 +21,8 @@ MOST_LETTERS = 500
 RECORD_BYTES = 64
 """Upper bound of what a record takes beside its texts, and a header beside its own."""
 MOST_DIGITS = 19
+MOST_NUMBER = 2**63 - 2
+"""Of a time or an offset: also its distance to -1, which is no time, fits 64 bits."""
 
 Place = tuple[str, int]
 Row = tuple[Any, ...]
@@ -201,7 +203,10 @@ def _begin_of_own(headers: list[Header]) -> int:
 def _number(text: bytes | None) -> int:
     if text is None or not text.isdigit() or len(text) > MOST_DIGITS:
         raise ValueError("no decimal digits")
-    return int(text)
+    number = int(text)
+    if number > MOST_NUMBER:
+        raise ValueError("larger than those of records")
+    return number
 
 
 def _time(text: bytes | None) -> int:
@@ -212,7 +217,10 @@ def _time(text: bytes | None) -> int:
 def size_of(row: Row) -> int:
     """Upper bound of the bytes of a record in a batch."""
     _, key, value, headers = row
-    texts = (len(name.encode()) + len(text or b"") + RECORD_BYTES for name, text in headers)
+    texts = (
+        len(name.encode(errors="surrogateescape")) + len(text or b"") + RECORD_BYTES
+        for name, text in headers
+    )
     return len(key or b"") + len(value or b"") + sum(texts) + RECORD_BYTES
 
 

@@ -114,6 +114,34 @@ async def test_a_letter_goes_back_as_the_record_that_it_was() -> None:
     assert world.broker.redrive.sent == 1
 
 
+async def test_a_header_may_have_a_name_that_is_no_utf8() -> None:
+    """Other clients write such names; the record leaves as it came."""
+    world = await made()
+    await send(world, (OLD_MS, b"key", b"value", [("\udcff", b"x")]))
+    await rejected(world, 0)
+    outcome = await redriven(world)
+    assert (outcome.letters, outcome.stopped) == (1, None)
+    assert list(records(world)[1].headers) == [("\udcff", b"x")]
+
+
+@pytest.mark.parametrize("name", ["record.time", "arrival.time", "errors.offset"])
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 10**19 - 1])
+@pytest.mark.parametrize("settings", [COPIES, PLAIN])
+async def test_a_letter_with_a_number_that_no_record_has_holds_up_no_other(
+    name: str, number: int, settings: dict[str, str]
+) -> None:
+    """Whoever may write to the letters' topic may write such a letter."""
+    world = await made(**settings)
+    await send(world, (OLD_MS + 1, b"key", b"1"), (OLD_MS + 2, b"key", b"2"))
+    at, key, value, headers = letter(0)
+    headers = [(each, b"%d" % number if name in each else text) for each, text in headers]
+    await send(world, (at, key, value, headers), letter(1), letter(2), topic=LETTERS)
+    outcome = await redriven(world)
+    assert (outcome.stopped, outcome.passed_over["no_letter"]) == (None, 1)
+    assert outcome.letters == 2
+    assert progress(world) == {0: 3}
+
+
 async def test_of_a_letter_without_a_copy_the_record_is_looked_up() -> None:
     world = await made(**PLAIN)
     await send(world, (OLD_MS, b"k0", b"0"), (OLD_MS + 1, b"k1", b"1"))
