@@ -2,7 +2,8 @@
 
 One for each group and member, begun by a fetch with epoch 0; each request carries the next epoch.
 A session ends with its connection. Bounded by their number (`group.share.max.share.sessions`) and
-by the partitions in them all.
+by partitions, which nobody checks before they are fetched: in a session, those of a connection, and
+all of them.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +14,8 @@ from protocol.errors import ErrorCode, KafkaError
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = 2**31 - 1
-MAX_PARTITIONS = 500_000
+MAX_PARTITIONS, MAX_OF_CONNECTION, MAX_OF_SESSION = 500_000, 50_000, 10_000
+"""As many share partitions as one member has are served at all (`MAX_SERVED`)."""
 
 SharedPlace = tuple[UUID, int]
 """Topic id and index of a partition."""
@@ -74,18 +76,28 @@ class ShareSessions:
     def follow(
         self, session: ShareSession, more: Iterable[SharedPlace], less: Iterable[SharedPlace]
     ) -> None:
-        """Adds partitions to a session, and drops others. SHARE_SESSION_LIMIT_REACHED (133)."""
+        """Drops partitions of a session, and adds others, all or none.
+
+        SHARE_SESSION_LIMIT_REACHED (133).
+        """
         partitions = session.partitions
         before = len(partitions)
         for place in less:
             partitions.pop(place, None)
-        for place in more:
-            if self.followed + len(partitions) - before >= MAX_PARTITIONS:
-                break
-            partitions[place] = None
         self.followed += len(partitions) - before
-        if self.followed >= MAX_PARTITIONS:
+        new = dict.fromkeys(place for place in more if place not in partitions)
+        if new and len(new) > self._room_of(session):
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        partitions.update(new)
+        self.followed += len(new)
+
+    def _room_of(self, session: ShareSession) -> int:
+        of_connection = self.of_connection(session.connection_id)
+        return min(
+            MAX_PARTITIONS - self.followed,
+            MAX_OF_CONNECTION - sum(len(each.partitions) for each in of_connection),
+            MAX_OF_SESSION - len(session.partitions),
+        )
 
     def find(self, group: str, member: str) -> ShareSession:
         """A session that must be there: SHARE_SESSION_NOT_FOUND (122)."""
