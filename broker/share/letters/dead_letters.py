@@ -15,14 +15,13 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.runtime.probes import BrokerProbes
-from broker.share.letters.letter import LetterTerms, letters_from
+from broker.share.letters.letter import LetterTerms, batch_from
 from broker.share.states import GivenUp
 from broker.topics.creation import TopicRules
 from broker.topics.topic_catalog import TopicCatalog
 from config.resources.group import GroupConfig
 from config.store import ConfigStore
 from protocol.errors import KafkaError
-from protocol.records.builder import build_batch
 from storage.env import Clock
 from storage.validation.internal_batch import own_batch
 
@@ -111,12 +110,13 @@ class DeadLetters:
         target = await self._target(origin, settings.errors_deadletterqueue_topic_name)
         offset, last = given_up[0].first, given_up[-1].last
         while offset <= last:
-            terms = LetterTerms(group, copies, self._clock.now_ms())
-            read = partial(letters_from, origin.log, offset, given_up, terms)
-            found = await wait_for(origin.on_lane(read))
-            if found.rows:
-                batch = build_batch(found.rows)
-                await self._append(target, batch, terms.now_ms, len(found.rows))
+            most_bytes = target.log.config.max_message_bytes
+            terms = LetterTerms(group, copies, self._clock.now_ms(), most_bytes)
+            found = await wait_for(
+                origin.on_lane(partial(batch_from, origin.log, offset, given_up, terms))
+            )
+            if found.batch is not None:
+                await self._append(target, found.batch, terms.now_ms, len(found.reasons))
                 self._count(origin, group, found.reasons)
             offset = found.next_offset
 

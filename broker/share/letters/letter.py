@@ -4,10 +4,12 @@ Numbers and times (ms) are decimal digits. Reading blocks: it runs on a lane.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.share.letters import header_names
+from broker.share.letters.rows import Row, packed, size_of
 from broker.share.states import REJECTED, GivenUp
+from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_headers
 from protocol.records.record import Header, Record, iter_records
 from storage.log.log import Log
@@ -16,8 +18,6 @@ from storage.search.arrivals import ArrivalSpan
 
 READ_BYTES = 1024 * 1024
 MOST_LETTERS = 500
-Row = tuple[Any, ...]
-"""Time, key, value and headers of a letter."""
 
 
 class LetterTerms(NamedTuple):
@@ -27,6 +27,8 @@ class LetterTerms(NamedTuple):
     copies: bool
     """Letters have key, value and headers of the record."""
     now_ms: int
+    most_bytes: int
+    """The largest batch that their topic takes."""
 
 
 class Letters(NamedTuple):
@@ -36,6 +38,35 @@ class Letters(NamedTuple):
     reasons: list[str]
     next_offset: int
     """The first offset that is not among them."""
+
+
+class LetterBatch(NamedTuple):
+    """Letters of some offsets as a batch; none where nothing of them needs one."""
+
+    batch: bytearray | None
+    reasons: list[str]
+    next_offset: int
+
+
+def batch_from(
+    log: Log, offset: int, given_up: Sequence[GivenUp], terms: LetterTerms
+) -> LetterBatch:
+    """The letters of the records at or after `offset`, as many as one read gives and their topic
+    takes in one batch. A record that is too large for that topic, packed too, has a letter without
+    a copy. StorageError, DecodeError, KafkaError MESSAGE_TOO_LARGE where that is too large, too.
+    """
+    found = letters_from(log, offset, given_up, terms)
+    batch = packed(found.rows, terms.most_bytes) if found.rows else None
+    if not found.rows or batch is not None:
+        return LetterBatch(batch, found.reasons, found.next_offset)
+    end = found.next_offset
+    only = [each._replace(last=min(each.last, end - 1)) for each in given_up if each.first < end]
+    plain = letters_from(log, offset, only, terms._replace(copies=False))
+    batch = packed(plain.rows, terms.most_bytes)
+    if batch is None:
+        text = f"Their topic takes batches of {terms.most_bytes} bytes, less than a letter has"
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, text)
+    return LetterBatch(batch, plain.reasons, end)
 
 
 def letters_from(log: Log, offset: int, given_up: Sequence[GivenUp], terms: LetterTerms) -> Letters:
@@ -53,11 +84,15 @@ def letters_from(log: Log, offset: int, given_up: Sequence[GivenUp], terms: Lett
     raw = memoryview(data.slices[0].read())
     limit = log.config.max_decompressed_message_bytes
     spans = log.search.arrivals_between(offset, last + 1)
-    found = Letters([], [], last + 1)
+    found, size_bytes = Letters([], [], last + 1), 0
     for record, following in _records(raw, offset, last, limit):
         why = _why(given_up, record.offset)
         if why is not None:
-            found.rows.append(_row(record, why, log, terms, spans))
+            row = _row(record, why, log, terms, spans)
+            size_bytes += size_of(row)
+            if found.rows and size_bytes > min(terms.most_bytes, READ_BYTES):
+                return found._replace(next_offset=record.offset)
+            found.rows.append(row)
             found.reasons.append(why.reason)
         if len(found.rows) >= MOST_LETTERS:
             return found._replace(next_offset=record.offset + 1)

@@ -7,9 +7,10 @@ goes back only if it is still the same. Reading blocks: it runs on a lane.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.share.letters import header_names
+from broker.share.letters.rows import Row, size_of
 from broker.share.letters.source import RecordSource
 from protocol.records.batch import iter_headers
 from protocol.records.builder import build_batch
@@ -18,15 +19,11 @@ from protocol.records.record import Header, Record, iter_records
 
 READ_BYTES = 1024 * 1024
 MOST_LETTERS = 500
-RECORD_BYTES = 64
-"""Upper bound of what a record takes beside its texts, and a header beside its own."""
 MOST_DIGITS = 19
 MOST_NUMBER = 2**63 - 2
 """Of a time or an offset: also its distance to -1, which is no time, fits 64 bits."""
 
 Place = tuple[str, int]
-Row = tuple[Any, ...]
-"""Time, key, value and headers of a record."""
 
 OTHER_GROUP, NO_LETTER = "other_group", "no_letter"
 NO_TOPIC, RECORD_GONE = "no_topic", "record_gone"
@@ -212,16 +209,6 @@ def _number(text: bytes | None) -> int:
 def _time(text: bytes | None) -> int:
     """A time, or -1 for none."""
     return -1 if text == b"-1" else _number(text)
-
-
-def size_of(row: Row) -> int:
-    """Upper bound of the bytes of a record in a batch."""
-    _, key, value, headers = row
-    texts = (
-        len(name.encode(errors="surrogateescape")) + len(text or b"") + RECORD_BYTES
-        for name, text in headers
-    )
-    return len(key or b"") + len(value or b"") + sum(texts) + RECORD_BYTES
 
 
 def batches_of(

@@ -1,9 +1,13 @@
 """Dead letters of share groups (KIP-1191): written before a record is given up, or it stays."""
 
+import os
+from typing import Any
+
 import pytest
 
 from broker.share.acknowledge import AcknowledgedPart
 from broker.share.letters import letter
+from config.resources.kinds import ResourceKind
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
 from protocol.records.builder import build_batch
@@ -225,3 +229,82 @@ async def test_many_letters_in_several_reads(
     found = [int(told(each)["offset"]) for each in letters(world)]
     assert found == [at for at in range(19) if at % 3]
     assert (world.state().start_offset, world.state().finished) == (1, 18)
+
+
+# --- sizes ---
+
+COPIES = {**LETTERS, "errors_deadletterqueue_copy_record_enable": "true"}
+MAX_BYTES = 1_048_588
+
+
+def batch_sizes(world: ShareReadWorld) -> list[int]:
+    log = world.partition(NAME, 0).log
+    data = log.read(0, 1 << 30, up_to=log.snapshot.log_end_offset, min_one_batch=True)
+    return [header.size_bytes for _, header in iter_headers(memoryview(data.read()))]
+
+
+async def all_rejected(world: ShareReadWorld) -> int:
+    """The code of rejecting all that is there, in one answer or more."""
+    one, code = world.reader(), 0
+    while got := await one.got(max_bytes=1 << 26):
+        code = code or await one.code((got[0][0], got[-1][1], REJECT))
+    return code
+
+
+@pytest.fixture
+async def large() -> ShareReadWorld:
+    world = await share_read_world()
+    await world.make_topic(NAME, partitions=1, **ENABLED)
+    await world.configure(**COPIES)
+    config = world.broker.config
+    change = config.prepare(ResourceKind.TOPIC, "t", {"max.message.bytes": str(1 << 26)})
+    config.commit(change)
+    return world
+
+
+async def append(world: ShareReadWorld, rows: list[Any], codec: Codec = Codec.NONE) -> None:
+    answer = await world.call(produce_request(build_batch(rows, codec=codec)), 12)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+async def test_letters_come_in_batches_that_their_topic_takes(large: ShareReadWorld) -> None:
+    """Another node takes them by Produce, which refuses larger ones."""
+    values = [os.urandom(2000) for _ in range(600)]
+    await append(large, [(BATCH_TIME, None, each) for each in values])
+    assert await all_rejected(large) == 0
+    assert [each.value for each in letters(large)] == values
+    assert len(batch_sizes(large)) == 2
+    assert max(batch_sizes(large)) <= MAX_BYTES
+
+
+async def test_records_that_come_packed_are_not_all_unpacked_at_once(large: ShareReadWorld) -> None:
+    """A kilobyte of the log may be a hundred megabytes of records."""
+    for _ in range(6):
+        await append(large, [(BATCH_TIME, None, bytes(16_000_000))], Codec.ZSTD)
+    assert await all_rejected(large) == 0
+    assert [len(each.value or b"") for each in letters(large)] == [16_000_000] * 6
+    assert len(batch_sizes(large)) == 6
+    assert max(batch_sizes(large)) <= MAX_BYTES
+
+
+async def test_a_record_that_their_topic_does_not_take_has_a_letter_without_a_copy(
+    large: ShareReadWorld,
+) -> None:
+    small = [(BATCH_TIME, b"k", b"small")]
+    await append(large, [*small, (BATCH_TIME, b"k", os.urandom(2_000_000)), *small])
+    assert await all_rejected(large) == 0
+    assert [each.value for each in letters(large)] == [b"small", None, b"small"]
+    assert [told(each)["offset"] for each in letters(large)] == ["0", "1", "2"]
+
+
+async def test_a_topic_that_takes_no_letter_at_all_loses_none(large: ShareReadWorld) -> None:
+    limited = {"errors.deadletterqueue.group.enable": "true", "max.message.bytes": "100"}
+    config = large.broker.config
+    config.commit(config.prepare(ResourceKind.TOPIC, NAME, limited))
+    await large.produce(b"0")
+    one = large.reader()
+    assert await one.got() == [(0, 0, 1)]
+    assert await one.code((0, 0, REJECT)) == ErrorCode.UNKNOWN_SERVER_ERROR
+    config.commit(config.prepare(ResourceKind.TOPIC, NAME, limited | {"max.message.bytes": "1000"}))
+    await large.pass_ms(2 * RETRY_MS)
+    assert [told(each)["offset"] for each in letters(large)] == ["0"]
