@@ -12,7 +12,14 @@ from typing import NamedTuple
 from broker.fetching.damage import DamageMet
 from broker.partitions.fetch_waiters import FetchWaiters, Waiter
 from broker.runtime.deferred import Deferred
-from broker.share.fetch_look import FetchLook, FetchTerms, Passed, SharedAnswer, place_of
+from broker.share.fetch_look import (
+    Acquirable,
+    FetchLook,
+    FetchTerms,
+    Passed,
+    SharedAnswer,
+    place_of,
+)
 from broker.share.reading import NotCached, ShareReading
 from broker.share.served_partitions import ServedPartitions
 from broker.share.sessions import ShareSession, ShareSessions
@@ -21,7 +28,6 @@ from broker.topics.topic_catalog import TopicCatalog
 from protocol.records.batch import CorruptBatch
 from storage.errors import StorageError
 from storage.files.file_slice import Unverified
-from storage.scan.batch_bounds import BatchBounds
 
 
 class ShareFetchParts(NamedTuple):
@@ -104,19 +110,17 @@ class ShareFetcher:
         else:
             self._wait(look, 1)
 
-    def _acquired(
-        self, ready: list[tuple[ShareReading, list[BatchBounds]]]
-    ) -> tuple[list[SharedAnswer], bool]:
+    def _acquired(self, ready: list[Acquirable]) -> tuple[list[SharedAnswer], bool]:
         """Acquires, and says whether anything moved."""
         answers: list[SharedAnswer] = []
         ask, has_moved = self._terms.ask, False
-        for reading, bounds in ready:
+        for reading, bounds, fetched in ready:
             if not bounds or ask.max_records <= 0:
                 continue
             records, served = reading.records, reading.served
             delayed = records.delayed
             late_ms = None if delayed is None else delayed.late_ms
-            got = records.acquire(self._session.member, reading.fetched(bounds), ask)
+            got = records.acquire(self._session.member, fetched, ask)
             has_moved = has_moved or records.next_fetch() != reading.at
             if got:
                 taken = sum(each.last - each.first + 1 for each in got)

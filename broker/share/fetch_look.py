@@ -11,7 +11,7 @@ from typing import NamedTuple
 from broker.fetching.damage import DamageMet
 from broker.partitions.partition import Partition, last_fetchable
 from broker.runtime.wire_error import wire_error
-from broker.share.acquire import Acquired, Ask
+from broker.share.acquire import Acquired, Ask, Fetched
 from broker.share.partition import SharePartition
 from broker.share.reading import ShareReading
 from broker.share.served_partition import ServedPartition
@@ -60,6 +60,14 @@ class Passed(NamedTuple):
     late: Collection[Unverified] = ()
 
 
+class Acquirable(NamedTuple):
+    """Data that may be acquired, the bounds of its batches, and what an acquisition takes."""
+
+    reading: ShareReading
+    bounds: list[BatchBounds]
+    fetched: Fetched
+
+
 class FetchLook:
     """Findings of one look."""
 
@@ -72,8 +80,7 @@ class FetchLook:
     ) -> None:
         """Nothing was looked at; `may_read` judges names of topics."""
         self.refused: list[SharedAnswer] = []
-        self.readings: list[tuple[ShareReading, list[BatchBounds]]] = []
-        """Data that may be acquired, and the bounds of its batches."""
+        self.readings: list[Acquirable] = []
         self.unverified: list[Unverified] = []
         """Ranges to verify before any of this is served."""
         self.watched: list[object] = []
@@ -172,7 +179,7 @@ class FetchLook:
 
     def _add(self, reading: ShareReading, max_records: int, *, may_wait: bool) -> None:
         bounds = reading.bounds(max_records, may_wait=may_wait)
-        self.readings.append((reading, bounds))
+        self.readings.append(Acquirable(reading, bounds, reading.fetched(bounds)))
         self.size_bytes += reading.data.size_bytes
         self._new_records += _new_in(bounds, reading.records)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from broker.partitions.partition import Partition
+from broker.share.reading import ShareReading
 from broker.share.state.key import ShareKey
 from protocol.errors import ErrorCode
 from storage.errors import DiskError
@@ -304,6 +305,28 @@ async def test_no_more_partitions_are_read_than_a_member_may_have_records_of(
     assert got == [[(0, 5, 1)]] * 20
     assert len(read) <= 2 * 20
     assert set(read) == set(range(20))
+
+
+async def test_a_partition_whose_aborted_transactions_cannot_be_read_keeps_back_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a member would hold records of others that it was never given."""
+    world = await share_read_world()
+    await world.initialized(partition=1)
+    await world.produce(*SIX, partition=0)
+    await world.produce(*SIX, partition=1)
+    plain = ShareReading.fetched
+
+    def broken(self: ShareReading, *args: Any) -> Any:
+        if self.served.partition.index == 1:
+            raise DiskError("x.txnindex", "read", "the disk is broken", 5)
+        return plain(self, *args)
+
+    monkeypatch.setattr(ShareReading, "fetched", broken)
+    answer = await world.reader("m1", ("t", 0), ("t", 1)).fetch()
+    found = {each.partition_index: each for each in answer.responses[0].partitions}
+    assert found[1].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert [(each.first_offset, each.last_offset) for each in found[0].acquired_records] == [(0, 5)]
 
 
 async def test_the_log_start_passes_records(world: ShareReadWorld) -> None:
