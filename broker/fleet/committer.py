@@ -20,6 +20,7 @@ from broker.fleet.catalog.rows import (
     CommitId,
     Incarnation,
     OwnedShard,
+    PartitionKey,
     Span,
 )
 from broker.fleet.frame import Frame, PartitionBatches, make_frame
@@ -75,8 +76,8 @@ class LifeStanding(Protocol):
     async def stale(self, shards: Sequence[OwnedShard]) -> bool:
         """Lets go of shards that are others' by now; False when none of these is. LifeEnded."""
 
-    async def deleted(self) -> bool:
-        """Lets go of partitions that were deleted; False when there are none. LifeEnded."""
+    async def deleted(self, named: Sequence[PartitionKey]) -> bool:
+        """Lets go of partitions that were deleted; False when all of these are here. LifeEnded."""
 
 
 class FleetReach(NamedTuple):
@@ -198,7 +199,7 @@ class Committer:
         order = CatalogCommit(commit_id, frame.crc, shards, frame.spans, body, key)
         answer = await until_answered(lambda: self._catalog.commit(order), self._clock, self._times)
         self._tally.commits.observe(self._clock.monotonic() - began)
-        if await self._counts(answer, shards, standing):
+        if await self._counts(answer, order, standing):
             for (log, _), span in zip(parts, frame.spans, strict=True):
                 self._committed(log, span, commit_id, key)
         return True
@@ -235,12 +236,12 @@ class Committer:
         answer = await until_answered(
             lambda: self._catalog.checkpoint(order), self._clock, self._times
         )
-        counts = await self._counts(answer, order.shards, standing)
+        counts = await self._counts(answer, order, standing)
         if not checkpoint.done.cancelled():
             checkpoint.done.set_result(order.commit_id if counts else None)
 
     async def _counts(
-        self, answer: CommitAnswer, shards: Sequence[OwnedShard], standing: LifeStanding
+        self, answer: CommitAnswer, order: CatalogCommit | Checkpoint, standing: LifeStanding
     ) -> bool:
         """True when the bytes count; False: they do not and never will, and others may. LifeEnded.
 
@@ -253,9 +254,10 @@ class Committer:
         if answer.counts:
             self._number += 1
             return True
-        if answer is CommitAnswer.STALE and await standing.stale(shards):
+        if answer is CommitAnswer.STALE and await standing.stale(order.shards):
             return False
-        if answer is CommitAnswer.NO_PARTITION and await standing.deleted():
+        named = [each.partition for each in order.spans]
+        if answer is CommitAnswer.NO_PARTITION and await standing.deleted(named):
             return False
         raise LifeEnded(f"a commit was refused: {answer}")
 

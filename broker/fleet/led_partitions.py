@@ -90,10 +90,14 @@ class LedPartitions:
             self.on_lost(here.partition)
 
     def led_elsewhere(self, topics: Iterable[TopicRow], shards: Mapping[int, ShardRow]) -> None:
-        """Leaders as the rows have them, of partitions that are not led here."""
+        """Leaders as the rows have them, of partitions that are not led here.
+
+        A topic that has grown since its row was read has partitions that the row does not: those
+        wait for the next one.
+        """
         for row in topics:
             image = self._topics.image.by_id.get(row.topic_id)
-            for partition in () if image is None else image.partitions:
+            for partition in () if image is None else image.partitions[: len(row.shards)]:
                 if PartitionKey(row.topic_id, partition.index) not in self._here:
                     _follow(partition, shards[row.shards[partition.index]])
 

@@ -11,7 +11,13 @@ from uuid import UUID
 
 from broker.fleet.balance import LoadTerms, plan
 from broker.fleet.catalog.port import CatalogError
-from broker.fleet.catalog.rows import Incarnation, NodeRow, OwnedShard, Registration
+from broker.fleet.catalog.rows import (
+    Incarnation,
+    NodeRow,
+    OwnedShard,
+    PartitionKey,
+    Registration,
+)
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
 from broker.fleet.committer import Committer, FleetReach, Identity, LifeEnded
 from broker.fleet.frame import CorruptFrame
@@ -119,11 +125,10 @@ class Life:
         await until_answered(self.ownership.lose, self._reach.clock, self._reach.times)
         return any(each not in self.ownership.shards for each in shards)
 
-    async def deleted(self) -> bool:
+    async def deleted(self, named: Sequence[PartitionKey]) -> bool:
         """As `LifeStanding` has it."""
-        return await until_answered(
-            self.ownership.drop_deleted, self._reach.clock, self._reach.times
-        )
+        await until_answered(self.ownership.drop_deleted, self._reach.clock, self._reach.times)
+        return not all(map(self.ownership.has, named))
 
     # --- tasks ---
 

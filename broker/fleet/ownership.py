@@ -80,13 +80,16 @@ class Ownership:
             self.release(shard)
         return bool(lost)
 
-    async def drop_deleted(self) -> bool:
-        """Lets go of partitions that were deleted; False when there are none."""
+    def has(self, partition: PartitionKey) -> bool:
+        """False for one that was not loaded, or that was let go."""
+        return any(partition in logs for logs in self.shards.values())
+
+    async def drop_deleted(self) -> None:
+        """Lets go of partitions that were deleted."""
         keys = await self._catalog.keys([each.shard_id for each in self.shards])
         gone = [(logs, key) for logs in self.shards.values() for key in logs if key not in keys]
         for logs, key in gone:
             self._drop(logs.pop(key), is_deleted=True)
-        return bool(gone)
 
     async def give(self, shard: OwnedShard, to: Incarnation) -> None:
         """Ends the shard's writes, commits what there is, and hands it on. CatalogError.
@@ -116,7 +119,8 @@ class Ownership:
     async def _load(self, row: PartitionRow, shard: OwnedShard, bodies: CommittedBodies) -> None:
         log = await self._host.load(row, shard, bodies.batches_of)
         logs = self.shards.get(shard)
-        if logs is None:  # lost meanwhile
+        if logs is None or not self._knows(row):  # lost or deleted meanwhile
+            self._host.end(log)
             return
         self._tally.loaded_partitions += 1
         logs[row.partition] = log
