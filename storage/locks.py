@@ -5,8 +5,9 @@
 `LogCheckpoints`: while a checkpoint file is written. - `Lock()` of a `TieredLog`: while its file in
 the log's directory is written; of an `ObjectCache`: while files come and go; of a `RemoteObject`:
 while bytes come; of a `DirectoryStore`: while a file is made; of `RemovedSegments`: while one is
-taken out. - `ONCE`: for what is made when it is first asked for, on whichever thread that is: one
-wins. Taken for an assignment only, never while anything is read or made.
+taken out; of a `LogManager`, of `RemoteLogs`: while their `logs` are replaced. - `ONCE`: for what
+is made when it is first asked for, on whichever thread that is: one wins. Taken for an assignment
+only, never while anything is read or made.
 """
 
 from threading import Lock

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from broker.fleet.catalog.port import CatalogError
 from broker.fleet.catalog.rows import Document, NewTopics, TopicAnswer, TopicRow
+from broker.fleet.catalog.shards import shard_of
 from broker.fleet.committer import FleetReach
 from broker.fleet.image import SETTINGS, BrokerImage
 from broker.fleet.pacing import until_answered
-from broker.fleet.shards import shard_of
 from broker.runtime.documents import NotDecided, OutOfDate
 from broker.topics.new_topic import NewTopic
 from storage.errors import StorageError

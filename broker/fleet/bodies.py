@@ -1,6 +1,8 @@
 """Bytes of committed spans: out of the catalog's rows or out of objects, the last ones kept."""
 
+import asyncio
 from collections import OrderedDict
+from weakref import WeakValueDictionary
 
 from broker.fleet.catalog.port import CatalogError, FleetCatalog
 from broker.fleet.catalog.rows import CommitId, CommittedSpan
@@ -23,6 +25,7 @@ class CommittedBodies:
         self._store = store
         self._kept_bytes = kept_bytes
         self._bodies: OrderedDict[CommitId, bytes] = OrderedDict()
+        self._turns = WeakValueDictionary[CommitId, asyncio.Lock]()
 
     async def batches_of(self, committed: CommittedSpan) -> list[ArrivedBatch]:
         """Batches of a span. CatalogError, StoreError; CorruptFrame."""
@@ -35,14 +38,18 @@ class CommittedBodies:
 
     async def _body(self, committed: CommittedSpan) -> bytes:
         commit_id = committed.commit_id
-        body = self._bodies.get(commit_id)
-        if body is None:
-            body = await self._read(committed)
-            self._bodies[commit_id] = body
-            while sum(map(len, self._bodies.values())) > self._kept_bytes and len(self._bodies) > 1:
-                self._bodies.popitem(last=False)
-        self._bodies.move_to_end(commit_id)
-        return body
+        async with self._turns.setdefault(commit_id, asyncio.Lock()):  # one reads, others have it
+            body = self._bodies.get(commit_id)
+            if body is None:
+                body = await self._read(committed)
+                self._keep(commit_id, body)
+            self._bodies.move_to_end(commit_id)
+            return body
+
+    def _keep(self, commit_id: CommitId, body: bytes) -> None:
+        self._bodies[commit_id] = body
+        while sum(map(len, self._bodies.values())) > self._kept_bytes and len(self._bodies) > 1:
+            self._bodies.popitem(last=False)
 
     async def _read(self, committed: CommittedSpan) -> bytes:
         if committed.object_key is None:

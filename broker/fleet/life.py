@@ -23,6 +23,7 @@ from broker.fleet.committer import Committer, FleetReach, Identity, LifeEnded
 from broker.fleet.frame import CorruptFrame
 from broker.fleet.host import ShardHost
 from broker.fleet.image import FleetImage
+from broker.fleet.loads import NotLoaded
 from broker.fleet.node_watch import NodeWatch
 from broker.fleet.ownership import Ownership
 from broker.fleet.pacing import until_answered
@@ -113,6 +114,7 @@ class Life:
             for each in tasks:
                 each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self.ownership.end()
 
     # --- what the committer asks ---
 
@@ -200,7 +202,7 @@ class Life:
         )
         if chosen.take:
             await catalog.take(self.me, chosen.take)
-        await self.ownership.follow()
+        not_loaded = await self.ownership.follow()
         self._image.seen(await catalog.nodes(), await catalog.shards())
         for gift in chosen.gifts:
             await self.ownership.give(gift.shard, gift.to)
@@ -212,6 +214,7 @@ class Life:
                 node=chosen.gifts[0].to.node_id,
             )  # fmt: skip
         self.is_empty = self.is_leaving and not chosen.gifts
+        _report(not_loaded)
 
     def _load_terms(self) -> LoadTerms:
         """None moves for its load before the nodes have reported twice after the last one."""
@@ -307,3 +310,14 @@ class FleetNode:
             event("fleet_node_id_taken", "error", node=self._order.node_id)
             await until_answered(lambda: watch.look(is_alive=True), reach.clock, reach.times)
             await reach.clock.sleep(reach.times.watch)
+
+
+def _report(not_loaded: Sequence[NotLoaded]) -> None:
+    """Of one round the first is named: of a store that is away there are many."""
+    if not_loaded:
+        partition, error = not_loaded[0]
+        if not isinstance(error, PASSING):
+            failed("fleet", error)
+        reason = f"{partition}: {type(error).__name__}: {error}"
+        others = f", and {len(not_loaded) - 1} more" if len(not_loaded) > 1 else ""
+        event("fleet_round_failed", "warning", error=f"not loaded: {reason}{others}")

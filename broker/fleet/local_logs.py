@@ -4,9 +4,10 @@ What the disk has already is kept as far as it is committed, by the epochs; the 
 what is missing comes from commits of whoever owned the shard before.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import ArrivedBatch, CorruptFrame, StoredBatch
@@ -30,6 +31,8 @@ from storage.tier.local_state import LocalState
 from storage.tier.manifest import Manifest
 from storage.tier.remote_logs import RemoteLogs
 from storage.validation.dirty_timestamps import TimeRules
+
+T = TypeVar("T")
 
 
 class LocalLog:
@@ -129,11 +132,13 @@ class LocalLogs:
         self._topic_config = topic_config
         self._front = front
         self._away = away
+        self._disk, self._adopting = asyncio.Lock(), asyncio.Lock()
+        """One at a time changes what the directory has, and one brings logs from the store."""
 
     async def load(self, row: PartitionRow, shard: OwnedShard, bytes_of: BytesOf) -> OwnedLog:
         """As the port has it. StorageError; CorruptFrame when a commit does not fit."""
         if self._away is None:
-            log = await self._lane.run(self._agreeing, row)
+            log = await self._on_disk(self._agreeing, row)
         else:
             log = await self._led(self._away, row, shard)
         log.durability.counts_commits = True
@@ -141,14 +146,18 @@ class LocalLogs:
         for committed in row.spans:
             if committed.span.end_offset > have:
                 batches = await bytes_of(committed)
-                have = await self._lane.run(append_missing, log, batches)
+                have = await self._on_disk(append_missing, log, batches)
         end = row.end_offset
         if have != end:
             raise CorruptFrame(f"{row.topic}-{row.partition.number} ends at {have}, not at {end}")
         _show(log, end)
         if log.snapshot.log_start_offset < row.log_start_offset:
-            await self._lane.run(log.delete_records, row.log_start_offset)
+            await self._on_disk(log.delete_records, row.log_start_offset)
         return LocalLog(row.partition, shard, log, self._front.committed)
+
+    async def _on_disk(self, work: Callable[..., T], *args: object) -> T:
+        async with self._disk:
+            return await self._lane.run(work, *args)
 
     async def _led(self, away: StorePart, row: PartitionRow, shard: OwnedShard) -> Log:
         """A log whose part in the store is as the rows have it."""
@@ -156,14 +165,15 @@ class LocalLogs:
         manifest = await away.lane.run(parts.manifest_of, row)
         log: Log | None
         if manifest.segments:
-            log = await self._lane.run(self._agreeing_with, parts, row, manifest)
+            log = await self._on_disk(self._agreeing_with, parts, row, manifest)
             if log is None:
                 config = self._topic_config(row.topic)
                 adopt = partial(parts.adopted, row, manifest, is_local=is_compacted(config))
-                log = await away.lane.run(adopt)
+                async with self._adopting:
+                    log = await away.lane.run(adopt)
                 log.reconfigure(config)
         else:
-            log = await self._lane.run(self._agreeing, row)
+            log = await self._on_disk(self._agreeing, row)
         await away.lane.run(away.lead, log, manifest, shard.epoch)
         return log
 

@@ -6,6 +6,7 @@ have been answered for is in it. What the catalog says of a shard counts whateve
 a take or a gift whose answer was lost needs nothing of its own.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from broker.fleet.bodies import CommittedBodies
@@ -13,6 +14,7 @@ from broker.fleet.catalog.rows import Incarnation, OwnedShard, PartitionKey, Par
 from broker.fleet.checkpointer import CommittedSpans
 from broker.fleet.committer import FleetReach
 from broker.fleet.host import OwnedLog, ShardHost
+from broker.fleet.loads import Loads, NotLoaded
 from broker.fleet.trimming import OwnerCommits
 
 
@@ -36,12 +38,15 @@ class Ownership:
         self._me = me
         self._commits, self._committer = commits, commits.committer
         self._spans = spans
+        self._loads = Loads(self._clock, self._times)
+        self._bodies = CommittedBodies(self._catalog, self._store)
         self.shards: dict[OwnedShard, dict[PartitionKey, OwnedLog]] = {}
 
-    async def follow(self) -> None:
+    async def follow(self) -> Sequence[NotLoaded]:
         """Takes over what is newly owned and has the partitions that the rows have. CatalogError.
 
-        CorruptFrame, StoreError: what could not be loaded is tried again by the next call.
+        Waits for a moment for what it begins to load; it goes on after that. What could not be
+        loaded since the last call is tried again by a later one.
         """
         await self.lose()
         owned = await self._catalog.owned(self._me)
@@ -52,25 +57,29 @@ class Ownership:
             of_shard = {key for key, shard_id in keys.items() if shard_id == shard.shard_id}
             for gone in logs.keys() - of_shard:
                 self._drop(logs.pop(gone), is_deleted=True)
-            if of_shard - logs.keys():
+            self._loads.forget(shard, of_shard)
+            if any(self._loads.is_due(shard, key) for key in of_shard - logs.keys()):
                 lacking.append(shard)
         if lacking:
             await self._load_lacking(lacking)
+        return self._loads.taken_failures()
 
     async def _load_lacking(self, shards: Sequence[OwnedShard]) -> None:
         rows = await self._catalog.partitions([each.shard_id for each in shards])
-        bodies = CommittedBodies(self._catalog, self._store)
+        if self._loads.is_idle:  # bodies of one take-over, of which many have parts of many
+            self._bodies = CommittedBodies(self._catalog, self._store)
         epochs = {each.shard_id: each for each in shards}
-        left: list[Exception] = []
-        for row in rows:
-            shard = epochs[row.shard_id]
-            if row.partition not in self.shards.get(shard, ()) and self._knows(row):
-                try:
-                    await self._load(row, shard, bodies)
-                except Exception as error:  # noqa: BLE001 - one that cannot be loaded is one
-                    left.append(error)
-        if left:
-            raise left[0]
+        begun = [
+            self._loads.begin(row, epochs[row.shard_id], self._load)
+            for row in rows
+            if self._is_lacking(row, epochs[row.shard_id])
+        ]
+        if begun:
+            await asyncio.wait(begun, timeout=self._times.watch)
+
+    def _is_lacking(self, row: PartitionRow, shard: OwnedShard) -> bool:
+        is_here = row.partition in self.shards.get(shard, ())
+        return not is_here and self._knows(row) and self._loads.is_due(shard, row.partition)
 
     async def lose(self) -> bool:
         """Lets go of shards that the rows say are others'; False when there are none."""
@@ -108,6 +117,7 @@ class Ownership:
 
     def release(self, shard: OwnedShard) -> None:
         """Serves nothing of the shard any more."""
+        self._loads.forget(shard)
         for log in self.shards.pop(shard, {}).values():
             self._drop(log)
 
@@ -116,16 +126,26 @@ class Ownership:
         for shard in list(self.shards):
             self.release(shard)
 
-    async def _load(self, row: PartitionRow, shard: OwnedShard, bodies: CommittedBodies) -> None:
-        log = await self._host.load(row, shard, bodies.batches_of)
+    async def end(self) -> None:
+        """Loads nothing any more."""
+        await self._loads.end()
+
+    async def _load(self, row: PartitionRow, shard: OwnedShard) -> None:
+        if shard not in self.shards:  # lost while it waited
+            return
+        log = await self._host.load(row, shard, self._bodies.batches_of)
         logs = self.shards.get(shard)
         if logs is None or not self._knows(row):  # lost or deleted meanwhile
             self._host.end(log)
             return
-        self._tally.loaded_partitions += 1
         logs[row.partition] = log
         self._spans.add(log, row)
-        self._host.serve(log, self._commits)
+        try:
+            self._host.serve(log, self._commits)
+        except Exception:
+            self._drop(logs.pop(row.partition))
+            raise
+        self._tally.loaded_partitions += 1
 
     def _drop(self, log: OwnedLog, *, is_deleted: bool = False) -> None:
         self._spans.drop(log)

@@ -16,6 +16,8 @@ class FleetTimes(NamedTuple):
     retry: float = 0.1
     """Before the first repetition of a statement without answer; grows to `retry_most`."""
     retry_most: float = 0.5
+    load_retry_most: float = 5.0
+    """Before the next try of a partition that could not be loaded, of which each doubles it."""
     flush: float = 0.005
     """Least time from the begin of one commit to that of the next."""
     flush_bytes: int = 4 * 1024 * 1024

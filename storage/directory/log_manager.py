@@ -29,6 +29,7 @@ from storage.files.layout import (
 )
 from storage.files.meta_properties import read_partition_metadata, write_partition_metadata
 from storage.files.partition_files import FilePool, PartitionFiles
+from storage.locks import Lock
 from storage.log.log import Log
 from storage.producers.producer_state import MAX_PRODUCERS, PRODUCER_BYTES
 from storage.recovery.cutting import cut_from
@@ -79,6 +80,7 @@ class LogManager:
         """End of the clean part of each compacted log."""
         self.ballast = Ballast(env.fs, self._directory.path_of(BALLAST_FILE))
         """Space that is released on a full disk."""
+        self._turn = Lock()
         self._is_loaded = False
         self._has_closed_badly = False
 
@@ -242,7 +244,7 @@ class LogManager:
             if not existed:
                 self._undo_make_dir(path)
             raise
-        self.logs = {**self.logs, name: log}
+        self._replace({name: log})
         return log
 
     def delete_log(self, topic: str, partition: int) -> None:
@@ -257,7 +259,7 @@ class LogManager:
             self._remote.retire(log)
         delay_ms = log.config.file_delete_delay_ms
         self.ballast.making_room(lambda: self._deleted.bury(log.files, topic, partition, delay_ms))
-        self.logs = {name: other for name, other in self.logs.items() if other is not log}
+        self._replace({}, without=log)
         if self._remote is not None:
             self._remote.deleted(log)
 
@@ -270,14 +272,20 @@ class LogManager:
         name, start_offset = PartitionName(log.topic, log.partition), log.snapshot.log_start_offset
         point = min(log.durability.recovery_point, end_offset)
         log.abandon()
-        self.logs = {key: each for key, each in self.logs.items() if each is not log}
+        self._replace({}, without=log)
         self._checkpoints.forget(name)  # else a start would trust what comes at these offsets
         cut_from(log.files, log.snapshot.local_segments, end_offset)
         known = LoadHints(is_clean=False, recovery_point=point, start_offset=start_offset)
         shorter = self._open_log(name, known)
         shorter.reconfigure(log.config)
-        self.logs = {**self.logs, name: shorter}
+        self._replace({name: shorter})
         return shorter
+
+    def _replace(self, new: Mapping[tuple[str, int], Log], without: Log | None = None) -> None:
+        """Other logs may come and go on another thread."""
+        with self._turn:
+            kept = {name: log for name, log in self.logs.items() if log is not without}
+            self.logs = {**kept, **new}
 
     def remove_segments(self, log: Log, start_offset: int, *, all_go: bool = False) -> RemovalStep:
         """As `Log.remove_segments`; the files go in later calls of `remove_deleted`."""

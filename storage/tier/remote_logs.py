@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 
 from storage.env import Env
+from storage.locks import Lock
 from storage.log.log import Log
 from storage.tier.local_state import LocalState
 from storage.tier.names import EpochKeys, PartitionKeys
@@ -21,6 +22,7 @@ class RemoteLogs:
         self.reach = reach
         self.logs: Mapping[Name, TieredLog] = {}
         self._env = env
+        self._turn = Lock()
         self._deleted: deque[TieredLog] = deque()
 
     def of(self, log: Log) -> TieredLog:
@@ -41,7 +43,8 @@ class RemoteLogs:
 
     def _shown(self, tiered: TieredLog) -> TieredLog:
         tiered.show()
-        self.logs = {**self.logs, (tiered.log.topic, tiered.log.partition): tiered}
+        with self._turn:
+            self.logs = {**self.logs, (tiered.log.topic, tiered.log.partition): tiered}
         return tiered
 
     def led(self, log: Log, known: LocalState, epoch: int) -> TieredLog:
@@ -63,7 +66,8 @@ class RemoteLogs:
     def left(self, log: Log) -> None:
         """The log is out of service here, and what the store has of it stays."""
         self.retire(log)
-        self.logs = {key: each for key, each in self.logs.items() if each.log is not log}
+        with self._turn:
+            self.logs = {key: each for key, each in self.logs.items() if each.log is not log}
 
     def find(self, keys: PartitionKeys) -> TieredLog | None:
         """The log's part in the store that has these names; None without one. From any thread."""
@@ -81,7 +85,8 @@ class RemoteLogs:
         name = log.topic, log.partition
         found = self.logs.get(name)
         if found is not None and found.log is log:
-            self.logs = {key: each for key, each in self.logs.items() if key != name}
+            with self._turn:
+                self.logs = {key: each for key, each in self.logs.items() if key != name}
             self._deleted.append(found)
 
     def take_deleted(self) -> Iterator[TieredLog]:

@@ -14,9 +14,9 @@ from broker.fleet.catalog.rows import (
     TopicImport,
     TopicRow,
 )
+from broker.fleet.catalog.shards import shard_of
 from broker.fleet.exchange.files import FILES
 from broker.fleet.image import SETTINGS
-from broker.fleet.shards import shard_of
 from config.store import ConfigStore
 from storage.directory.log_manager import LogManager
 from storage.directory.topics_file import FILE_NAME as TOPICS_FILE

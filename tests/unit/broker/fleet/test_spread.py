@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from broker.fleet.shards import stride
+from broker.fleet.catalog.shards import stride
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 4, 12, 63, 64, 65, 97, 1000])
