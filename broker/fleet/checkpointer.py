@@ -22,11 +22,15 @@ from broker.fleet.committer import Committer, FleetReach, Identity, PendingCheck
 from broker.fleet.frame import ArrivedBatch, Frame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.host import OwnedLog
 from broker.fleet.pacing import FleetClock
+from broker.runtime.growing_wait import growing_wait
 from protocol.records.batch import read_header
 from storage.errors import StorageError
+from storage.tier.port import StoreError
 
-PART_BYTES = 64 * 1024 * 1024
-"""Most bytes that one checkpoint has of one partition."""
+CHECKPOINT_BYTES = 64 * 1024 * 1024
+"""Most bytes of one checkpoint: a take-over reads all of it, and a put has a limit of time."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
+"""After a checkpoint that the store did not take."""
 
 
 class LogSpans(NamedTuple):
@@ -47,7 +51,11 @@ class CommittedSpans:
         self.small_bytes = 0
         """Bytes committed since the last checkpoint."""
         self.changing = asyncio.Lock()
-        """Lock of whoever replaces or removes spans in the rows."""
+        """Lock of whoever replaces or removes spans in the rows; none waits for the store in it."""
+        self.unsure: set[tuple[PartitionKey, str]] = set()
+        """Partitions of whose spans the rows may have fewer, and the change whose answer did not
+        come: it is asked for again.
+        """
 
     def add(self, log: OwnedLog, row: PartitionRow) -> None:
         """A log was loaded."""
@@ -82,6 +90,18 @@ class CommittedSpans:
         """A log is another's, or was deleted."""
         if self._of(log) is not None:
             del self.logs[log.partition]
+            self.unsure = {each for each in self.unsure if each[0] != log.partition}
+
+    def is_sure(self, partition: PartitionKey) -> bool:
+        """False while the rows may have fewer spans than are known here."""
+        return all(each != partition for each, _ in self.unsure)
+
+    def has_all(self, log: OwnedLog, spans: Sequence[CommittedSpan]) -> bool:
+        """True when these are committed spans of the log still, in the rows too."""
+        found = self._of(log)
+        return (
+            found is not None and self.is_sure(log.partition) and set(spans).issubset(found.spans)
+        )
 
     def committed(self, log: OwnedLog, span: Span, commit_id: CommitId, key: str | None) -> None:
         """One span more counts."""
@@ -98,6 +118,7 @@ class CommittedSpans:
                 continue
             kept = [each for each in found.spans if not _is_within(each.span, span)]
             found.spans[:] = sorted([*kept, CommittedSpan(span, commit_id, key)])
+            self.logs[span.partition] = self.logs.pop(span.partition)  # others are next
 
 
 class SpanRun(NamedTuple):
@@ -124,40 +145,70 @@ class Checkpointer:
         self._times = reach.times
         self._aside = reach.aside
         self._tally = reach.tally
-        self._made_at = 0.0
+        self._made_at = self._rests_until = 0.0
+        self._failures = 0
+        self._store_watch = committer.store_watch
 
     async def when_due(self, clock: FleetClock) -> None:
         """One checkpoint, if enough time has passed or enough was committed. StoreError."""
-        is_due = clock.monotonic() - self._made_at >= self._times.checkpoint
-        if is_due or self._spans.small_bytes >= self._times.checkpoint_bytes:
-            self._made_at = clock.monotonic()
-            async with self._spans.changing:
-                await self.make()
+        now = clock.monotonic()
+        is_due = now - self._made_at >= self._times.checkpoint
+        if now < self._rests_until or not (is_due or self._is_much):
+            return
+        self._made_at = now
+        try:
+            await self.make()
+        except StoreError as error:
+            self._failures += 1
+            pause = growing_wait(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, self._failures)
+            self._rests_until = clock.monotonic() + pause
+            self._store_watch.failed(error)
+            raise
+        self._failures = 0
+
+    @property
+    def _is_much(self) -> bool:
+        return self._spans.small_bytes >= self._times.checkpoint_bytes
 
     async def make(self) -> bool:
         """One checkpoint; False when there is nothing for it, or what it was about has changed.
 
-        Hold the spans' `changing`. StoreError, CatalogError: the commits stay as they are.
+        StoreError, CatalogError: the commits stay as they are.
         """
-        runs = list(self._runs())
+        runs, covered = list(self._runs()), self._spans.small_bytes
         if not runs:
             return False
         parts = [await self._batches(run) for run in runs]
         place = self._fleet_id, CommitId(self._me, 0)
         frame = await self._aside.run(lambda: make_frame(*place, parts))
         key = await self._store.put(CommitId(self._me, 0), frame.body)
-        shards = sorted({each.log.shard for each in runs})
-        covered = self._spans.small_bytes
-        pending = PendingCheckpoint(lambda commit_id: self._order(commit_id, frame, shards, key))
-        self._committer.put_checkpoint(pending)
-        commit_id = await pending.done
+        self._store_watch.answered()
+        async with self._spans.changing:
+            if not all(self._spans.has_all(each.log, each.spans) for each in runs):
+                return False  # nobody names the object: it goes with the orphans
+            commit_id = await self._committed_as(frame, runs, key)
         if commit_id is None:
             return False
         self._tally.checkpoints += 1
         self._tally.object_bytes += len(frame.body)
-        self._spans.replaced(frame.spans, commit_id, key)
-        self._spans.small_bytes -= covered
+        self._spans.small_bytes -= min(covered, _size_of(runs)) if self._is_more else covered
         return True
+
+    async def _committed_as(
+        self, frame: Frame, runs: Sequence[SpanRun], key: str
+    ) -> CommitId | None:
+        shards = sorted({each.log.shard for each in runs})
+        pending = PendingCheckpoint(lambda commit_id: self._order(commit_id, frame, shards, key))
+        self._committer.put_checkpoint(pending)
+        commit_id = await pending.done
+        if commit_id is not None:
+            self._spans.replaced(frame.spans, commit_id, key)
+        return commit_id
+
+    @property
+    def _is_more(self) -> bool:
+        """True when there was no room for some."""
+        return next(self._runs(), None) is not None
 
     def _order(
         self, commit_id: CommitId, frame: Frame, shards: Sequence[OwnedShard], key: str
@@ -166,19 +217,24 @@ class Checkpointer:
         return Checkpoint(commit_id, frame.crc, shards, frame.spans, (), key, keep_ms)
 
     def _runs(self) -> Iterator[SpanRun]:
-        """Neighbours of one epoch of which one at least is small."""
+        """Neighbours of one epoch of which one at least is small, as many as there is room for."""
+        room = CHECKPOINT_BYTES
         for log, spans, _ in self._spans.logs.values():
+            if not self._spans.is_sure(log.partition):
+                continue
             for epoch in sorted({each.span.epoch for each in spans}):
                 same = [each for each in spans if each.span.epoch == epoch]
-                chosen = list(_chosen(same))
+                chosen = list(_chosen(same, room))
                 if chosen:
-                    yield SpanRun(log, epoch, chosen)
+                    run = SpanRun(log, epoch, chosen)
+                    room -= _size_of([run])
+                    yield run
 
     async def _batches(self, run: SpanRun) -> PartitionBatches:
         """From the log; what retention or the cleaner took from it, as it was committed."""
         begin, end = run.spans[0].span.base_offset, run.spans[-1].span.end_offset
         try:
-            batches = await self._aside.run(lambda: run.log.batches(begin, end, PART_BYTES))
+            batches = await self._aside.run(lambda: run.log.batches(begin, end, CHECKPOINT_BYTES))
         except StorageError:
             batches = []
         if not batches or batches[0].base_offset != begin or batches[-1].last_offset != end - 1:
@@ -189,10 +245,13 @@ class Checkpointer:
         return [_stored(each) for each in await self._bodies.batches_of(span)]
 
 
-def _chosen(spans: Sequence[CommittedSpan]) -> Iterator[CommittedSpan]:
+def _size_of(runs: Sequence[SpanRun]) -> int:
+    return sum(each.span.size_bytes for run in runs for each in run.spans)
+
+
+def _chosen(spans: Sequence[CommittedSpan], room: int) -> Iterator[CommittedSpan]:
     """From the first one whose bytes are in a row, as many as there is room for."""
     inline = (number for number, each in enumerate(spans) if each.object_key is None)
-    room = PART_BYTES
     for each in spans[next(inline, len(spans)) :]:
         room -= each.span.size_bytes
         if room < 0:

@@ -5,10 +5,14 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from broker.fleet.catalog.rows import CommitId
+from broker.runtime.event_log import event
 from storage.env import Rng
-from storage.tier.port import ObjectStore
+from storage.tier.port import ObjectStore, ObjectTooLarge, in_pieces
 
 T = TypeVar("T")
+
+MOST_BYTES = 2**31
+"""Places in an object are numbers of 32 bits with a sign."""
 
 
 class Requests(Protocol):
@@ -43,7 +47,14 @@ class CommitObjects:
 
     async def get(self, key: str) -> bytes:
         """As the port has it."""
-        return await self._lane.run(self._store.get, key)
+        return await self._lane.run(self._get, key)
+
+    def _get(self, key: str) -> bytes:
+        """Checkpoints of earlier versions have as many bytes as came while the store was away."""
+        try:
+            return self._store.get(key)
+        except ObjectTooLarge:
+            return b"".join(in_pieces(self._store, key, 0, MOST_BYTES))
 
     async def all(self) -> Sequence[tuple[str, int]]:
         """As the port has it."""
@@ -55,3 +66,24 @@ class CommitObjects:
     async def remove(self, keys: Sequence[str]) -> None:
         """As the port has it."""
         await self._lane.run(self._store.delete, keys)
+
+
+class StoreWatch:
+    """While the store is away, commits go into the catalog's rows and do not wait for it; a
+    checkpoint finds out when it is back.
+    """
+
+    def __init__(self) -> None:
+        """It is there, until it fails."""
+        self.is_away = False
+
+    def failed(self, error: Exception) -> None:
+        """The store refused an object, or did not answer in time."""
+        if not self.is_away:
+            why = str(error) or "no answer in time"
+            event("fleet_store_away", "warning", error=why)
+        self.is_away = True
+
+    def answered(self) -> None:
+        """The store has an object more."""
+        self.is_away = False

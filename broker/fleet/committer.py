@@ -23,17 +23,20 @@ from broker.fleet.catalog.rows import (
     PartitionKey,
     Span,
 )
+from broker.fleet.commit_objects import StoreWatch
 from broker.fleet.frame import Frame, PartitionBatches, make_frame
 from broker.fleet.host import OwnedLog
 from broker.fleet.pacing import FleetClock, until_answered
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.runtime.callbacks import failed
-from broker.runtime.event_log import event
 from storage.tier.port import StoreError
 
 Done = Callable[[BaseException | None], None]
 T = TypeVar("T")
+
+PUT_SECONDS = 5.0
+"""Longest wait of a commit for the store; producers hear of a time-out after 15 s."""
 
 
 class Aside(Protocol):
@@ -127,6 +130,7 @@ class Committer:
         self._dirty: dict[OwnedLog, None] = {}
         self._waiting: dict[OwnedLog, deque[tuple[int, Done]]] = {}
         self._checkpoints: deque[PendingCheckpoint] = deque()
+        self.store_watch = StoreWatch()
         self._wake = asyncio.Event()
 
     def request(self, log: OwnedLog, offset: int, done: Done) -> None:
@@ -205,7 +209,9 @@ class Committer:
         return True
 
     def _gathered(self) -> Iterator[tuple[OwnedLog, PartitionBatches]]:
-        """Parts of a commit: of each log all there is, within the limit of all."""
+        """Parts of a commit: of each log all there is, within the limit of all. Those that come
+        next begin with the logs for which there was no room.
+        """
         room = self._times.flush_bytes
         for log in list(self._dirty):
             if log.durable_offset >= log.end_offset:
@@ -213,18 +219,23 @@ class Committer:
                 continue
             if room <= 0:
                 return
+            self._dirty[log] = self._dirty.pop(log)
             batches = log.batches(log.durable_offset, log.end_offset, room)
             room -= sum(len(each.data) for each in batches)
             yield log, PartitionBatches(log.partition, log.shard.epoch, batches)
 
     async def _put(self, commit_id: CommitId, frame: Frame) -> str | None:
-        """Its object; None: it goes into the row, being small, or because the store is away."""
-        size = len(frame.body)
-        if self._store is not None and size > self._times.inline_bytes:
+        """Its object; None: it goes into the row, being small, or because the store is away.
+
+        An object that comes later all the same has a name that nobody knows: it is swept.
+        """
+        size, watch = len(frame.body), self.store_watch
+        if self._store is not None and size > self._times.inline_bytes and not watch.is_away:
             try:
-                key = await self._store.put(commit_id, frame.body)
-            except StoreError as error:
-                event("fleet_store_away", "warning", error=str(error))
+                async with asyncio.timeout(PUT_SECONDS):
+                    key = await self._store.put(commit_id, frame.body)
+            except (StoreError, TimeoutError) as error:
+                watch.failed(error)
             else:
                 self._tally.object_bytes += size
                 return key

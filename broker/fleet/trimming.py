@@ -3,9 +3,10 @@ with another owner, and what is in segments needs no commit any more.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from typing import NamedTuple
 
-from broker.fleet.catalog.rows import Incarnation, Naming, Trim
+from broker.fleet.catalog.rows import CommitAnswer, Incarnation, Naming, Trim
 from broker.fleet.checkpointer import CommittedSpans
 from broker.fleet.committer import Committer, Done, FleetReach, NotCommitted
 from broker.fleet.host import OwnedLog
@@ -38,7 +39,7 @@ class Trimming:
         keep_ms = round(self._times.keep * 1000)
         order = Trim(self._me, log.shard, log.partition, start, keep_ms)
         async with self._spans.changing:
-            answer = await self._catalog.trim(order)
+            answer = await self._answer(log, "trim", self._catalog.trim(order))
             if answer.counts:
                 self._spans.trimmed(log, start)
         return answer.counts
@@ -52,10 +53,20 @@ class Trimming:
         keep_ms = round(self._times.keep * 1000)
         order = Naming(self._me, log.shard, log.partition, number, end_offset, keep_ms)
         async with self._spans.changing:
-            answer = await self._catalog.name_manifest(order)
+            answer = await self._answer(log, "manifest", self._catalog.name_manifest(order))
             if answer.counts:
                 self._spans.copied(log, end_offset)
         return answer.counts
+
+    async def _answer(
+        self, log: OwnedLog, change: str, answer: Awaitable[CommitAnswer]
+    ) -> CommitAnswer:
+        """The catalog's; until there is one, the rows may have changed or not."""
+        asked = log.partition, change
+        self._spans.unsure.add(asked)
+        found = await answer
+        self._spans.unsure.discard(asked)
+        return found
 
     def trim_for(self, log: OwnedLog, done: Done) -> None:
         """As `trim`, until it is known; `done` hears of it."""

@@ -18,6 +18,7 @@ from storage.tier.port import (
     ObjectExists,
     ObjectFacts,
     ObjectMissing,
+    ObjectTooLarge,
     StoreError,
 )
 
@@ -131,7 +132,7 @@ class DirectoryStore:
         try:
             whole = file.size() if size is None else size
             if whole > MAX_GET_BYTES:
-                raise StoreError(key, "get", f"it has {whole} bytes")
+                raise ObjectTooLarge(key, "get", f"it has {whole} bytes")
             return file.read_at(position, whole)
         finally:
             file.close()

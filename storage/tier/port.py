@@ -40,6 +40,10 @@ class StoreAway(StoreError):
     """The store cannot be reached, or the connection ended before its answer did."""
 
 
+class ObjectTooLarge(StoreError):
+    """The object has more than `MAX_GET_BYTES`: `in_pieces` reads it."""
+
+
 class ObjectMissing(StoreError):
     """There is no object of this name, says the store itself: asked again, it will not be there."""
 
@@ -77,7 +81,7 @@ class ObjectStore(Protocol):
         """
 
     def get(self, key: str) -> bytes:
-        """The whole object. ObjectMissing; StoreError, for more than `MAX_GET_BYTES` too."""
+        """The whole object. ObjectMissing, ObjectTooLarge, StoreError."""
 
     def get_range(self, key: str, position: int, size: int) -> bytes:
         """Bytes of an object, `size` of 1 or more: fewer at its end, none from there on.

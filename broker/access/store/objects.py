@@ -16,7 +16,7 @@ from broker.access.store.endpoint import choose_endpoint, is_plain
 from broker.access.store.refusals import BadStoreSetting, BadStoreUrl, StoreLibraryMissing
 from config.tier.url import OptionalTierUrl, TierUrl
 from storage.env import Buffer
-from storage.tier.port import MAX_GET_BYTES, ObjectFacts, ObjectStore, StoreError
+from storage.tier.port import MAX_GET_BYTES, ObjectFacts, ObjectStore, ObjectTooLarge, StoreError
 
 if TYPE_CHECKING:
     from obstore import GetOptions
@@ -133,7 +133,7 @@ class S3Objects:
     def _whole(self, key: str) -> bytes:
         found = self._store.get(key)
         if found.meta["size"] > MAX_GET_BYTES:
-            raise StoreError(key, GET, f"it has {found.meta['size']} bytes")
+            raise ObjectTooLarge(key, GET, f"it has {found.meta['size']} bytes")
         return found.bytes().to_bytes()
 
     def _range(self, key: str, position: int, size: int) -> bytes:

@@ -12,6 +12,7 @@ from storage.tier.port import (
     ObjectExists,
     ObjectFacts,
     ObjectMissing,
+    ObjectTooLarge,
     StoreError,
 )
 
@@ -49,7 +50,7 @@ class MemoryStore:
         """As the port has it."""
         data = self._data(key)
         if len(data) > MAX_GET_BYTES:
-            raise StoreError(key, "get", f"it has {len(data)} bytes")
+            raise ObjectTooLarge(key, "get", f"it has {len(data)} bytes")
         return data
 
     def get_range(self, key: str, position: int, size: int) -> bytes:

@@ -1,0 +1,324 @@
+"""Commits and checkpoints of a node whose partitions, or whose store, behave badly."""
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from broker.fleet import checkpointer
+from broker.fleet.catalog.port import CatalogError
+from broker.fleet.catalog.rows import (
+    CommitAnswer,
+    CommitId,
+    Incarnation,
+    OwnedShard,
+    PartitionKey,
+    PartitionRow,
+    Span,
+)
+from broker.fleet.checkpointer import Checkpointer, CommittedSpans
+from broker.fleet.commit_objects import CommitObjects
+from broker.fleet.committer import PUT_SECONDS, Committer, FleetReach, Identity
+from broker.fleet.frame import StoredBatch
+from broker.fleet.tally import FleetTally
+from broker.fleet.times import FleetTimes
+from broker.fleet.trimming import Trimming
+from storage.tier import port
+from storage.tier.port import StoreTimedOut
+from tests.support.fleet.inline import Inline
+from tests.support.fleet.loop_time import LoopTime
+from tests.support.fleet.virtual_loop import run_virtual
+from tests.support.tier import memory_store
+from tests.support.tier.memory_store import MemoryStore
+
+TOPIC, ME, FLEET = UUID(int=100), Incarnation(1, 1), UUID(int=1)
+MIB = 1 << 20
+CHECKPOINT_BYTES = MIB
+A_BATCH = MIB // 8
+
+
+@pytest.fixture(autouse=True)
+def small_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpointer, "CHECKPOINT_BYTES", CHECKPOINT_BYTES)
+
+
+class OwnLog(SimpleNamespace):
+    """A log of batches of one record and one size."""
+
+    def __init__(self, index: int, batch_bytes: int) -> None:
+        super().__init__(
+            partition=PartitionKey(TOPIC, index), batch_bytes=batch_bytes, start_offset=0,
+            shard=OwnedShard(0, 1), durable_offset=0, end_offset=0,
+        )  # fmt: skip
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    def batches(self, begin: int, end: int, max_bytes: int) -> list[StoredBatch]:
+        count = max(1, -(-max_bytes // self.batch_bytes))
+        data = bytes(self.batch_bytes)
+        return [StoredBatch(at, at, 0, 0, data) for at in range(begin, min(end, begin + count))]
+
+    def mark_durable(self, offset: int) -> None:
+        self.durable_offset = max(offset, self.durable_offset)
+
+
+class Rows:
+    """A catalog that takes all; `answers_trims`: else they are lost."""
+
+    answers_trims = True
+
+    async def commit(self, _: object) -> CommitAnswer:
+        await asyncio.sleep(0.001)
+        return CommitAnswer.OK
+
+    checkpoint = commit
+
+    async def trim(self, _: object) -> CommitAnswer:
+        await asyncio.sleep(0.001)
+        if not self.answers_trims:
+            raise CatalogError("no answer")
+        return CommitAnswer.OK
+
+
+class Store:
+    """A store that takes objects, unless it hangs."""
+
+    hangs = False
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    async def put(self, _: CommitId, body: bytes) -> str:
+        if self.hangs:
+            await asyncio.sleep(30)
+            raise StoreTimedOut("key", "put", "no answer")
+        await asyncio.sleep(0.01)
+        self.sizes.append(len(body))
+        return f"object {len(self.sizes)}"
+
+
+class Node:
+    """The parts of a node that commit."""
+
+    def __init__(self, **times: Any) -> None:
+        self.rows, self.store, self.spans = Rows(), Store(), CommittedSpans()
+        reach: Any = FleetReach(
+            self.rows, self.store, LoopTime(), FleetTimes(**{"flush": 0.0, **times}), Inline(),
+            FleetTally(),
+        )  # type: ignore[arg-type]  # fmt: skip
+        identity = Identity(ME, FLEET)
+        self.committer = Committer(reach, identity, self.spans.committed)
+        self.checkpointer = Checkpointer(reach, self.committer, self.spans, identity)
+        self.trimming = Trimming(reach, ME, self.spans)
+
+    def log(self, index: int, batch_bytes: int = 100_000) -> OwnLog:
+        log: Any = OwnLog(index, batch_bytes)
+        self.spans.add(log, PartitionRow(log.partition, "t", 0, 0, (), None))
+        return log
+
+    def append(self, log: Any) -> "asyncio.Future[None]":
+        """One batch; done when it is committed."""
+        committed = asyncio.get_running_loop().create_future()
+        log.end_offset += 1
+        self.committer.request(log, log.end_offset, lambda _: committed.set_result(None))
+        return committed
+
+    def inline(self, log: Any, count: int) -> None:
+        """So many batches are in the rows."""
+        for _ in range(count):
+            at = log.end_offset
+            log.end_offset = log.durable_offset = at + 1
+            span = Span(log.partition, at, at, 1, 0, log.batch_bytes, 0)
+            self.spans.committed(log, span, CommitId(ME, at), None)
+
+    def in_rows(self) -> int:
+        """Spans whose bytes are in rows."""
+        found = (each for log in self.spans.logs.values() for each in log.spans)
+        return sum(each.object_key is None for each in found)
+
+
+def run(work: Any, **times: Any) -> Node:
+    """Does some work beside a node's committer, in virtual time."""
+
+    async def both() -> Node:
+        node = Node(**times)
+        committing = asyncio.ensure_future(node.committer.run(None))  # type: ignore[arg-type]
+        try:
+            working: Coroutine[Any, Any, None] = work(node)
+            await working
+        finally:
+            committing.cancel()
+        return node
+
+    return run_virtual(both())
+
+
+def test_a_partition_that_fills_every_commit_keeps_no_other_waiting() -> None:
+    async def work(node: Node) -> None:
+        hot, cold = node.log(0, MIB), node.log(1, 100)
+        busy = {node.append(hot) for _ in range(8)}
+        other = node.append(cold)
+        for _ in range(50):
+            done, busy = await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+            busy |= {node.append(hot) for _ in done}
+            if other.done():
+                return
+        raise AssertionError("fifty commits, and not one with the other partition")
+
+    run(work, flush_bytes=4 * MIB)
+
+
+def test_checkpoints_are_bounded_and_in_the_end_all_is_in_objects() -> None:
+    """A take-over reads the object whole."""
+
+    async def work(node: Node) -> None:
+        for index in range(6):
+            node.inline(node.log(index, A_BATCH), 6)
+        rounds = 0
+        while await node.checkpointer.make():
+            rounds += 1
+        assert rounds == 6 * 6 // 8 + 1
+        assert node.in_rows() == 0
+        assert node.spans.small_bytes == 0
+
+    node = run(work)
+    assert max(node.store.sizes) < CHECKPOINT_BYTES + 10_000
+
+
+def test_no_log_is_left_out_of_checkpoints_by_others() -> None:
+    async def work(node: Node) -> None:
+        hot, cold = node.log(0, A_BATCH), node.log(1, 100)
+        node.inline(cold, 1)
+        for _ in range(3):
+            node.inline(hot, 9)
+            assert await node.checkpointer.make()
+        (_, spans, _) = node.spans.logs[cold.partition]
+        assert [each.object_key is None for each in spans] == [False]
+
+    run(work)
+
+
+def test_a_store_that_hangs_keeps_commits_waiting_once() -> None:
+    async def work(node: Node) -> None:
+        log, clock, took = node.log(0), LoopTime(), []
+        node.store.hangs = True
+        for _ in range(100):
+            began = clock.monotonic()
+            await node.append(log)
+            took.append(clock.monotonic() - began)
+        assert took[0] < PUT_SECONDS + 0.1
+        assert max(took[1:]) < 0.1
+
+    node = run(work)
+    assert node.committer.store_watch.is_away
+
+
+def test_commits_use_the_store_again_once_a_checkpoint_has_reached_it() -> None:
+    async def work(node: Node) -> None:
+        log, clock = node.log(0), LoopTime()
+        node.store.hangs = True
+        await node.append(log)
+        node.store.hangs = False
+        await node.append(log)
+        assert (node.store.sizes, node.in_rows()) == ([], 2)
+        await asyncio.sleep(31)
+        await node.checkpointer.when_due(clock)
+        assert node.in_rows() == 0
+        await node.append(log)
+        assert (len(node.store.sizes), node.in_rows()) == (2, 0)
+
+    run(work)
+
+
+def test_a_store_that_hangs_is_not_asked_at_once_again_by_checkpoints() -> None:
+    async def work(node: Node) -> None:
+        clock = LoopTime()
+        node.inline(node.log(0, A_BATCH), 9)
+        node.store.hangs = True
+        tries = 0
+        while clock.monotonic() < 600:
+            before = clock.monotonic()
+            try:
+                await node.checkpointer.when_due(clock)
+            except StoreTimedOut:
+                tries += 1
+            await asyncio.sleep(max(0.0, before + 1 - clock.monotonic()))
+        assert 5 < tries < 15
+
+    run(work, checkpoint_bytes=A_BATCH)
+
+
+def test_a_log_start_does_not_wait_for_a_checkpoint_that_waits_for_the_store() -> None:
+    async def work(node: Node) -> None:
+        log, clock = node.log(0), LoopTime()
+        node.inline(log, 5)
+        node.store.hangs = True
+        making = asyncio.ensure_future(node.checkpointer.make())
+        await asyncio.sleep(1)
+        log.start_offset = 3
+        before = clock.monotonic()
+        assert await node.trimming.trim(log)
+        assert clock.monotonic() - before < 0.1
+        making.cancel()
+
+    run(work)
+
+
+def test_a_checkpoint_of_what_was_trimmed_meanwhile_is_given_up() -> None:
+    async def work(node: Node) -> None:
+        log = node.log(0)
+        node.inline(log, 5)
+        making = asyncio.ensure_future(node.checkpointer.make())
+        await asyncio.sleep(0.005)
+        log.start_offset = 3
+        await node.trimming.trim(log)
+        assert not await making
+        assert node.in_rows() == 2
+        assert await node.checkpointer.make()
+        assert node.in_rows() == 0
+
+    run(work)
+
+
+def test_spans_that_the_rows_may_have_lost_are_in_no_checkpoint_until_that_is_known() -> None:
+    """The answer to a checkpoint with them would end the life of the node."""
+
+    async def work(node: Node) -> None:
+        log, other = node.log(0), node.log(1)
+        node.inline(log, 5)
+        node.inline(other, 1)
+        log.start_offset = 3
+        node.rows.answers_trims = False
+        with pytest.raises(CatalogError):
+            await node.trimming.trim(log)
+        assert await node.checkpointer.make()
+        assert node.in_rows() == 5, "those of the other log are in an object"
+        assert not await node.checkpointer.make()
+        node.rows.answers_trims = True
+        await node.trimming.trim(log)
+        assert await node.checkpointer.make()
+        assert node.in_rows() == 0
+
+    run(work)
+
+
+def test_an_object_that_is_too_large_to_be_read_whole_is_read_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Earlier versions made such checkpoints."""
+    monkeypatch.setattr(memory_store, "MAX_GET_BYTES", 1000)
+    monkeypatch.setattr(port, "ASKED_BYTES", 300)
+    store, body = MemoryStore(), random.Random(1).randbytes(2345)
+    store.put_new("large", body)
+
+    class Lane:
+        async def run(self, work: Any, *arguments: Any) -> Any:
+            return work(*arguments)
+
+    objects = CommitObjects(store, Lane(), random.Random(1))  # type: ignore[arg-type]
+    assert asyncio.run(objects.get("large")) == body
