@@ -4,7 +4,8 @@ For each tiered partition, as far as its settings say so: end a segment that is 
 promise of `horolog.tier.max.lag.ms`, copy what is due, let local segments go that the store has,
 and take out of the manifest what retention has removed. What asks the store runs on lanes of its
 own; what changes the log takes its turn among the partition's writes. A partition that fails is
-tried again in the next round, and keeps none of the others.
+tried again in the next round, and keeps none of the others. One with a backlog copies until the
+round's time is over: then the next one begins at once.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import TypeVar
 from broker.partitions.partition import Partition
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
+from broker.tier.round_time import RoundTime
 from broker.tier.tiering_parts import Crews, TierParts
 from protocol.errors import KafkaError
 from storage.errors import StorageError
@@ -57,9 +59,19 @@ class Tiering:
     def __init__(self, parts: TierParts) -> None:
         """Nothing was looked at."""
         self._parts = parts
+        self._time = self._new_time()
+
+    def _new_time(self) -> RoundTime:
+        return RoundTime(self._parts.clock.monotonic, self._parts.space)
 
     async def run(self) -> None:
-        """One round."""
+        """One round, and others while there is more to copy."""
+        await self._run_once()
+        while self._time.has_left:
+            await self._run_once()
+
+    async def _run_once(self) -> None:
+        self._time = self._new_time()
         if not await self._parts.standing.may_copy():
             return
         if self._parts.shared is None:
@@ -204,7 +216,9 @@ class Tiering:
         *,
         leaves: bool = False,
     ) -> None:
-        """Copies what is due. `leaves`: what has a copy may leave while others are copied."""
+        """Copies what is due, as long as the round has time. `leaves`: what has a copy may leave
+        while others are copied.
+        """
         parts = self._parts
         began = parts.clock.monotonic()
         while (row := await parts.tier.copies.run(copy_next, parts.tier.copy_pace)) is not None:
@@ -220,6 +234,8 @@ class Tiering:
             )
             if leaves:
                 await self._drop(partition, tiered)
+            if self._time.is_over():
+                break
             began = parts.clock.monotonic()
         await self._named(tiered)
         await self._in_turn(partition, tiered.show)  # what the last call has named
