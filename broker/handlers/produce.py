@@ -8,6 +8,7 @@ What belongs to a transaction goes through `transactions/producing.py` first.
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, overload
+from uuid import UUID
 
 from broker.guards.admission import Intake
 from broker.partitions.fetch_waiters import FetchWaiters
@@ -175,28 +176,27 @@ def _unknown_acks(acks: int) -> KafkaError:
 
 
 def _find(topic: TopicProduceData, data: PartitionProduceData, context: Context) -> Partition:
-    image = context.services.topics.image
+    image, by_id = context.services.topics.image, context.api_version >= TOPIC_IDS_SINCE_VERSION
     rights = context.peer.rights
     if rights is not None:
         context.asked = context.asked | WRITE_TOPIC if context.asked else WRITE_TOPIC
-        if topic.name not in rights.granted.get(WRITE_TOPIC, ()):
-            _check_right(topic, rights, image, context)
-    if context.api_version >= TOPIC_IDS_SINCE_VERSION:
+        name = _name_of(topic.topic_id, image) if by_id else topic.name
+        if name not in rights.granted.get(WRITE_TOPIC, ()):
+            _check_right(name, rights, context)
+    if by_id:
         return image.require_by_id(topic.topic_id, data.index)
     return image.require(topic.name, data.index)
 
 
-def _check_right(
-    topic: TopicProduceData, rights: Rights, image: MetadataImage, context: Context
-) -> None:
+def _name_of(topic_id: UUID, image: MetadataImage) -> str | None:
+    """None for an id that no topic has."""
+    found = image.by_id.get(topic_id)
+    return None if found is None else found.name
+
+
+def _check_right(name: str | None, rights: Rights, context: Context) -> None:
     """Comes before the look for the topic, so that a hidden one looks like a missing one."""
-    name = topic.name
-    if context.api_version >= TOPIC_IDS_SINCE_VERSION:
-        found = image.by_id.get(topic.topic_id)
-        if found is None:
-            return
-        name = found.name
-    if not rights.may(WRITE_TOPIC, name):
+    if name is not None and not rights.may(WRITE_TOPIC, name):
         rights.denied(WRITE_TOPIC, name, context)
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 

@@ -1,11 +1,17 @@
 """Produce: what is accepted, what is refused with which code, and when the answer comes."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred
+from broker.runtime.principals import Principal
+from broker.security.acl import Acl
+from broker.security.acl_book import AclBook
+from broker.security.authority import Authority
+from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
 from protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.errors import ErrorCode
@@ -279,3 +285,37 @@ async def latest(world: World) -> int:
     topic = ListOffsetsTopic(name="t", partitions=[query])
     response = await world.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 5)
     return response.topics[0].partitions[0].offset
+
+
+USER, ALICE, WRITE = "User:mallory", "User:alice", AclOperation.WRITE
+ALLOWED_BUT_ONE = (
+    Acl(ResourceType.TOPIC, PatternType.LITERAL, "*", USER, "*", WRITE, AclPermission.ALLOW),
+    Acl(ResourceType.TOPIC, PatternType.LITERAL, "t", USER, "*", WRITE, AclPermission.DENY),
+)
+ANOTHERS = (
+    Acl(
+        ResourceType.TOPIC, PatternType.LITERAL, "t", "User:alice", "*", WRITE, AclPermission.ALLOW
+    ),
+)
+
+
+@pytest.mark.parametrize(("entries", "by_default"), [(ALLOWED_BUT_ONE, False), (ANOTHERS, True)])
+async def test_a_right_to_write_to_a_name_is_none_to_write_to_an_id(
+    entries: tuple[Acl, ...], by_default: bool, world: World
+) -> None:
+    """From version 13 on requests have ids, and no names."""
+    settings = SimpleNamespace(
+        authorizer_class_name="x", super_users=(), allow_everyone_if_no_acl_found=by_default
+    )
+    trail = SimpleNamespace(denied=lambda *_: None)
+    authority = Authority(None, None, SimpleNamespace(broker_config=settings), trail)  # type: ignore[arg-type]
+    authority.book = AclBook(entries)
+    await world.make_topic()
+    world.rights = authority.rights_of(Principal("User", "mallory"), "127.0.0.1")
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    for _ in range(2):
+        by_id = for_version(produce_request(batch(b"v")), 13, world)
+        assert only(await world.call(by_id, 13)).error_code == refused
+        nameless = only(await world.call(produce_request(batch(b"v"), topic=""), 9))
+        assert nameless.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert only(await world.call(produce_request(batch(b"v")), 9)).error_code == refused
