@@ -63,6 +63,8 @@ CLOSE_REASONS = frozenset(
         "malformed",
         "unsupported_version",
         "internal_error",
+        "audit_lost",  # an administrative request that no trace would be left of
+        "unchecked_handler",  # an answer that no right was asked for
         "empty_records",  # of TLS: nothing but changes of keys
         "first_frame_late",
         "frame_late",

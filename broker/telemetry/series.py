@@ -62,7 +62,7 @@ class ClientSeries:
 
     def take(self, instance_id: UUID, points: Iterable[MetricPoint], ends_ms: int) -> None:
         """Takes a push of a client, which is to be forgotten at `ends_ms` unless it is heard of."""
-        record = self._clients.setdefault(instance_id, _ClientRecord())
+        record = self._clients.get(instance_id) or _ClientRecord()
         record.pushes += 1
         record.ends_ms = ends_ms
         for point in points:
@@ -71,6 +71,10 @@ class ClientSeries:
                 self.dropped[reason] += 1
         oldest = record.pushes - STALE_PUSHES
         self._remove(record, [each for each, push in record.seen.items() if push <= oldest])
+        if record.seen:
+            self._clients[instance_id] = record
+        else:  # else clients without series would have records, without a limit
+            self._clients.pop(instance_id, None)
 
     def _taken(self, record: _ClientRecord, point: MetricPoint) -> str | None:
         """None, or the reason for which the point is dropped."""

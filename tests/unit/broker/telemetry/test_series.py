@@ -92,3 +92,15 @@ def test_a_name_has_one_kind() -> None:
     series.expire(1000)
     series.take(B, [made("x_total", 9.0, of=B)], 2000)
     assert shown(series) == {("x_total", str(B), "0"): 9.0}
+
+
+def test_clients_without_series_take_no_memory() -> None:
+    """Whoever asks for a client instance may push nothing for it, as often as it likes."""
+    series = ClientSeries(100)
+    for number in range(1000):
+        series.take(UUID(int=number), [], ends_ms=1000)
+    series.take(A, [made("g")], ends_ms=1000)
+    for _ in range(3):
+        series.take(A, [], ends_ms=1000)
+    assert not series._clients
+    assert shown(series) == {}
