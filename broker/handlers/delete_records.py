@@ -36,6 +36,8 @@ class Services(NamedTuple):
 
 
 Context = RequestContext[Services]
+Wanted = dict[str, dict[int, DeleteRecordsPartition]]
+"""Partitions by topic and index."""
 
 
 def handle(
@@ -43,10 +45,20 @@ def handle(
 ) -> DeleteRecordsResponse | Deferred[DeleteRecordsResponse]:
     """One result per partition: the new low watermark, or why nothing changed."""
     context.asks(AclOperation.DELETE, ResourceType.TOPIC)
+    wanted = _once(request)
     answers = [
-        _delete(topic.name, each, context) for topic in request.topics for each in topic.partitions
+        _delete(name, each, context) for name, found in wanted.items() for each in found.values()
     ]
-    return gather(answers, partial(_respond, request))
+    return gather(answers, partial(_respond, wanted))
+
+
+def _once(request: DeleteRecordsRequest) -> Wanted:
+    """Of a partition that is named twice the last one counts, as with Kafka; it has one answer."""
+    found: Wanted = {}
+    for topic in request.topics:
+        of_topic = found.setdefault(topic.name, {})
+        of_topic.update({each.partition_index: each for each in topic.partitions})
+    return found
 
 
 def _delete(name: str, wanted: DeleteRecordsPartition, context: Context) -> Answer:
@@ -92,15 +104,11 @@ def _refusal(index: int, context: Context, error: KafkaError) -> DeleteRecordsPa
     )
 
 
-def _respond(
-    request: DeleteRecordsRequest, answers: list[DeleteRecordsPartitionResult]
-) -> DeleteRecordsResponse:
+def _respond(wanted: Wanted, answers: list[DeleteRecordsPartitionResult]) -> DeleteRecordsResponse:
     rest = iter(answers)
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name, partitions=[next(rest) for _ in topic.partitions]
-            )
-            for topic in request.topics
+            DeleteRecordsTopicResult(name=name, partitions=[next(rest) for _ in found])
+            for name, found in wanted.items()
         ]
     )

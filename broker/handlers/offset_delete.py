@@ -44,19 +44,28 @@ def handle(
     places: list[Place] = []
     topics = [
         OffsetDeleteResponseTopic(
-            name=topic.name,
+            name=name,
             partitions=[
                 OffsetDeleteResponsePartition(
-                    partition_index=each.partition_index,
-                    error_code=_judge(topic.name, each.partition_index, group, places, context),
+                    partition_index=index,
+                    error_code=_judge(name, index, group, places, context),
                 )
-                for each in topic.partitions
+                for index in indexes
             ],
         )
-        for topic in request.topics
+        for name, indexes in _once(request).items()
     ]
     done = context.services.groups.commits.take_back(group, places)
     return after(done, lambda _: OffsetDeleteResponse(topics=topics), partial(_refusal, context))
+
+
+def _once(request: OffsetDeleteRequest) -> dict[str, dict[int, None]]:
+    """The partitions by topic: one that is named twice is answered, and audited, once."""
+    found: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        indexes = found.setdefault(topic.name, {})
+        indexes.update(dict.fromkeys(each.partition_index for each in topic.partitions))
+    return found
 
 
 def _group(group_id: str, context: Context) -> Group:

@@ -256,6 +256,24 @@ def delete_offsets(world: GroupWorld, group_id: str = "g") -> offset_delete.Offs
     return answer
 
 
+async def test_a_partition_that_is_named_many_times_is_answered_once() -> None:
+    """Each answer of a deletion is a line of the audit, which one request could else fill."""
+    world = await group_world()
+    member = world.member()
+    world.stable(member)
+    member.commit(("t", 0, 1))
+    member.leave()
+    zero = offset_delete.OffsetDeleteRequestPartition(partition_index=0)
+    topic = offset_delete.OffsetDeleteRequestTopic(name="t", partitions=[zero] * 500)
+    request = offset_delete.OffsetDeleteRequest(group_id="g", topics=[topic, topic])
+    answer = world.now(request, 0)
+    found = [
+        (each.name, [part.partition_index for part in each.partitions]) for each in answer.topics
+    ]
+    assert found == [("t", [0])]
+    assert world.offsets() == {}
+
+
 async def test_offsets_are_deleted_but_those_of_topics_that_are_read() -> None:
     world = await group_world()
     await world.make_topic("other")

@@ -40,6 +40,19 @@ async def filled(world: World, **configs: str) -> None:
         await world.produce(b"a", b"b", key=b"k")
 
 
+async def test_of_a_partition_that_is_named_many_times_the_last_offset_counts(
+    world: World,
+) -> None:
+    """As with Kafka; it has one answer, and the audit one line."""
+    await filled(world)
+    named = [DeleteRecordsPartition(partition_index=0, offset=at) for at in (5, 3, 4)]
+    topics = [DeleteRecordsTopic(name="t", partitions=named[:2])]
+    topics.append(DeleteRecordsTopic(name="t", partitions=named[2:]))
+    answer = await world.call(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
+    ((found,),) = [each.partitions for each in answer.topics]
+    assert (found.error_code, found.low_watermark) == (0, 4)
+
+
 @pytest.mark.parametrize("version", range(3))
 async def test_records_before_an_offset_are_gone(world: World, version: int) -> None:
     await filled(world)

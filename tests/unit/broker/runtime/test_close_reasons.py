@@ -1,4 +1,4 @@
-"""Reasons for which a connection is ended: all that are used are known, and are what people read."""
+"""Reasons for which a connection is ended: all that are used are known to whoever counts them."""
 
 import re
 from pathlib import Path
