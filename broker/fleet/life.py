@@ -29,7 +29,7 @@ from broker.fleet.ownership import Ownership
 from broker.fleet.pacing import until_answered
 from broker.fleet.tally import ShardRates
 from broker.fleet.trimming import OwnerCommits, Trimming
-from broker.fleet.unnamed_objects import remove_orphans, remove_unnamed
+from broker.fleet.unnamed_objects import remove_orphans, remove_unnamed, sweep_commits
 from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
 from storage.errors import StorageError
@@ -95,6 +95,7 @@ class Life:
             self._looks(watch),
             self._rounds(watch, self.trimming.round),
             self._rounds(self._reach.times.loads, self._report_loads),
+            self._rounds(self._reach.times.sweep, self._sweep_commits),
             self._end_when_silent(watch),
             self._refuse_when_silent(watch),
         ]
@@ -244,6 +245,10 @@ class Life:
         assert self._reach.store is not None
         removed = await remove_unnamed(self._reach.catalog, self._reach.store)
         self._reach.tally.removed_objects += removed
+
+    async def _sweep_commits(self) -> None:
+        keep_ms = round(self._reach.times.keep * 1000)
+        await sweep_commits(self._reach.catalog, keep_ms)
 
     async def _remove_orphans(self) -> None:
         assert self._reach.store is not None

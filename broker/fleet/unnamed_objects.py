@@ -8,6 +8,8 @@ from broker.fleet.catalog.port import FleetCatalog
 from broker.fleet.committer import CommitStore
 
 AT_ONCE = 500
+MOST_SWEEPS = 100
+"""Of commits that were left behind, in one round."""
 LEAST_AGE_MS = 24 * 3600 * 1000
 """Far longer than a commit may be on its way behind its object."""
 
@@ -23,6 +25,17 @@ async def remove_unnamed(catalog: FleetCatalog, store: CommitStore) -> int:
         await catalog.removed(keys)
         count += len(keys)
         if len(keys) < AT_ONCE:
+            break
+    return count
+
+
+async def sweep_commits(catalog: FleetCatalog, keep_ms: int) -> int:
+    """Removes rows of commits that were left behind and that nothing names. CatalogError."""
+    count = 0
+    for _ in range(MOST_SWEEPS):
+        found = await catalog.sweep(AT_ONCE, keep_ms)
+        count += found
+        if found < AT_ONCE:
             break
     return count
 

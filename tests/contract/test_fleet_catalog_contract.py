@@ -402,6 +402,22 @@ async def test_objects_that_nothing_names_are_trash(catalog: FleetCatalog) -> No
     assert await catalog.trash(10) == []
 
 
+async def test_a_sweep_takes_rows_that_were_kept_for_being_the_newest(
+    catalog: FleetCatalog,
+) -> None:
+    owner = await owner_of_all(catalog)
+    assert await catalog.sweep(10, 0) == 0, "the registration is the newest"
+    await catalog.commit(owner.commit(1, span(A, 0, 4)))
+    assert await catalog.sweep(10, 0) == 1
+    await catalog.trim(owner.trim(A, 5))
+    assert await catalog.sweep(10, 0) == 0, "nothing names it, and it is the newest"
+    await catalog.commit(owner.commit(2, span(B, 0, 4)))
+    assert await catalog.sweep(10, 0) == 1
+    assert await catalog.sweep(10, 0) == 0
+    assert await spans_of(catalog, B) == [(0, 4, 2)]
+    assert await catalog.commit(owner.commit(3, span(A, 5, 6))) is CommitAnswer.OK
+
+
 async def test_a_topic_grows_once(catalog: FleetCatalog) -> None:
     await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [3])]))
     assert await catalog.grow_topic(TOPIC, 1, [0, 2])

@@ -155,5 +155,8 @@ class FleetCatalog(Protocol):
     async def unnamed(self, keys: Sequence[str]) -> Sequence[str]:
         """Those of the keys that neither a commit nor the trash has."""
 
+    async def sweep(self, at_most: int, keep_ms: int) -> int:
+        """Removes commits that were left behind and that nothing names; their number."""
+
     async def removed(self, keys: Sequence[str]) -> None:
         """Objects in the trash are gone."""

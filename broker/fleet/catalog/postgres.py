@@ -255,6 +255,12 @@ class PostgresCatalog:
         """As the port has it."""
         return [row["key"] for row in await self._others.ask(sql.UNNAMED, keys)]
 
+    async def sweep(self, at_most: int, keep_ms: int) -> int:
+        """As the port has it."""
+        [row] = await self._others.ask(sql.SWEEP_WAL, at_most, keep_ms)
+        count: int = row[0]
+        return count
+
     async def removed(self, keys: Sequence[str]) -> None:
         """As the port has it."""
         await self._others.ask(sql.REMOVED, keys)

@@ -133,4 +133,5 @@ SELECT k.key FROM unnest($1::text[]) k(key)
   WHERE NOT EXISTS (SELECT FROM wal w WHERE w.object_key = k.key)
     AND NOT EXISTS (SELECT FROM trash t WHERE t.key = k.key)
 """
+SWEEP_WAL = "SELECT sweep_wal_v1($1, $2::bigint * interval '1 ms')"
 REMOVED = "DELETE FROM trash WHERE key = ANY ($1)"

@@ -19,8 +19,10 @@ from broker.fleet.catalog.port import (
 from broker.fleet.catalog.postgres import PostgresCatalog
 from broker.fleet.catalog.rows import (
     CatalogCommit,
+    Checkpoint,
     CommitAnswer,
     CommitId,
+    Incarnation,
     NewTopics,
     NodeAddress,
     PartitionKey,
@@ -143,6 +145,111 @@ async def test_who_waits_may_go_and_the_statement_does_not(server: PostgresServe
     await catalog.close()
     assert await gate.fetchval("SELECT count(*) FROM wal WHERE seq = 1") == 1
     await gate.close()
+
+
+async def two_owners(url: str) -> tuple[PostgresCatalog, Checkpoint, Checkpoint]:
+    """Checkpoints of two nodes: each takes the place of its span of one commit of a third."""
+    catalog = PostgresCatalog(url, LIMITS)
+    await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [0, 1])]))
+    dead = await registered(catalog, 9)
+    shards = (await catalog.take(dead, 4))[:2]
+    spans = [Span(PartitionKey(TOPIC, each), 0, 4, 1, 10 * each, 10, 5) for each in range(2)]
+    both = CatalogCommit(CommitId(dead, 1), 3, shards, spans, None, "wal/both")
+    assert await catalog.commit(both) is CommitAnswer.OK
+    last = both._replace(
+        commit_id=CommitId(dead, 2),
+        spans=[spans[0]._replace(base_offset=5, last_offset=9)],
+        object_key="wal/last",
+    )
+    assert await catalog.commit(last) is CommitAnswer.OK
+    await catalog.resign(dead)
+    orders = list[Checkpoint]()
+    for number in range(2):
+        me = await registered(catalog, number)
+        mine = await catalog.take(me, 1)
+        assert [each.shard_id for each in mine] == [number]
+        key = f"wal/checkpoint-{number}"
+        order = Checkpoint(CommitId(me, 1), 7, mine, [spans[number]], (), key, -1000)
+        orders.append(order)
+    return catalog, orders[0], orders[1]
+
+
+async def registered(catalog: PostgresCatalog, node_id: int) -> Incarnation:
+    address = NodeAddress("localhost", 9092)
+    me = await catalog.register(Registration(node_id, UUID(int=node_id), address, "1"))
+    assert me is not None
+    return me
+
+
+class InTransaction:
+    """A connection whose statement counts when it is told to: it stands for one that takes long."""
+
+    def __init__(self, url: str) -> None:
+        self.catalog = PostgresCatalog(url, LineLimits(5, 30))
+
+    async def begin(self) -> None:
+        await self.catalog._commits.run(lambda line: line.execute("BEGIN"))
+
+    async def end(self) -> None:
+        await self.catalog._commits.run(lambda line: line.execute("COMMIT"))
+
+
+async def test_what_two_at_once_took_the_last_names_of_goes(server: PostgresServer) -> None:
+    url = await new_fleet(server)
+    catalog, one, other = await two_owners(url)
+    slow, quick = InTransaction(url), PostgresCatalog(url, LineLimits(5, 30))
+    await slow.begin()
+    assert await slow.catalog.checkpoint(one) is CommitAnswer.OK
+    waiting = asyncio.ensure_future(quick.checkpoint(other))
+    await asyncio.sleep(0.5)
+    await slow.end()
+    assert await waiting is CommitAnswer.OK
+    assert await catalog.trash(9) == ["wal/both"]
+    for each in (slow.catalog, quick, catalog):
+        await each.close()
+
+
+async def test_two_that_take_the_same_names_the_other_way_round_are_no_deadlock(
+    server: PostgresServer,
+) -> None:
+    url = await new_fleet(server)
+    catalogs = [PostgresCatalog(url, LineLimits(5, 30)) for _ in range(2)]
+    topics = [UUID(int=number) for number in range(1, 41)]
+    me = await registered(catalogs[0], 1)
+    shards = await catalogs[0].take(me, 4)
+    rows = [TopicRow(each, f"t{each.int}", [0]) for each in topics]
+    await catalogs[0].create_topics(NewTopics(rows))
+    for number in range(1, 31):
+        spans = [Span(PartitionKey(each, 0), number - 1, number - 1, 1, 0, 9, 5) for each in topics]
+        spans = spans if number % 2 else spans[::-1]
+        order = CatalogCommit(CommitId(me, number), 3, shards, spans, b"x" * 9)
+        assert await catalogs[0].commit(order) is CommitAnswer.OK
+    gone = await asyncio.gather(
+        *(catalogs[each.int % 2].delete_topic(each, -1000) for each in topics)
+    )
+    assert all(gone)
+    left = await asyncpg.connect(url)
+    assert await left.fetch("SELECT seq FROM wal WHERE seq > 0 AND inline IS NOT NULL") == []
+    assert await left.fetchval("SELECT count(*) FROM wal WHERE seq > 0") == 1, "the newest"
+    await left.close()
+    for each in catalogs:
+        await each.close()
+
+
+async def test_what_was_left_behind_is_swept(server: PostgresServer) -> None:
+    url = await new_fleet(server)
+    catalog, *_ = await two_owners(url)
+    there = await asyncpg.connect(url)
+    await there.execute("DELETE FROM wal_span WHERE seq = 1")
+    assert await catalog.sweep(1, -1000) == 1
+    assert await catalog.sweep(9, -1000) == 1
+    assert await catalog.sweep(9, -1000) == 0
+    assert await catalog.trash(9) == ["wal/both"]
+    newest = await there.fetch("SELECT node_id, seq FROM wal ORDER BY node_id")
+    assert [tuple(each) for each in newest] == [(0, 0), (1, 0), (9, 2)]
+    assert await catalog.unnamed(["wal/both", "wal/last", "wal/none"]) == ["wal/none"]
+    await there.close()
+    await catalog.close()
 
 
 async def test_a_server_that_takes_no_changes_is_named(server: PostgresServer) -> None:

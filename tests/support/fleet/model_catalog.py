@@ -373,6 +373,21 @@ class ModelCatalog:
         named = {row.object_key for row in self.wal.values()} | self.trash_rows.keys()
         return [key for key in keys if key not in named]
 
+    async def sweep(self, at_most: int, keep_ms: int) -> int:
+        named = self._named()
+        left = [
+            each
+            for each, row in sorted(self.wal.items())
+            if each not in named
+            and (
+                self.newest[each.incarnation] != each.number
+                or row.inline is not None
+                or row.object_key is not None
+            )
+        ]
+        self._forget(set(left[:at_most]), keep_ms)
+        return len(left[:at_most])
+
     async def removed(self, keys: Sequence[str]) -> None:
         for key in keys:
             self.trash_rows.pop(key, None)
@@ -424,10 +439,12 @@ class ModelCatalog:
             and {each.epoch for each in old} == {span.epoch}
         )
 
-    def _forget(self, touched: set[CommitId], keep_ms: int) -> None:
+    def _named(self) -> set[CommitId]:
         named = {by for part in self.parts.values() for _, by in part.spans}
-        named |= {part.state[1] for part in self.parts.values() if part.state is not None}
-        for each in touched - named:
+        return named | {part.state[1] for part in self.parts.values() if part.state is not None}
+
+    def _forget(self, touched: set[CommitId], keep_ms: int) -> None:
+        for each in touched - self._named():
             row = self.wal[each]
             if row.object_key is not None:
                 self.trash_rows.setdefault(row.object_key, self.now_ms() + keep_ms)

@@ -16,7 +16,12 @@ from broker.fleet.catalog.rows import (
     Span,
     TopicRow,
 )
-from broker.fleet.unnamed_objects import LEAST_AGE_MS, remove_orphans, remove_unnamed
+from broker.fleet.unnamed_objects import (
+    LEAST_AGE_MS,
+    remove_orphans,
+    remove_unnamed,
+    sweep_commits,
+)
 from storage.tier.port import StoreError
 from tests.support.fleet.model_catalog import ModelCatalog
 
@@ -85,3 +90,11 @@ async def test_what_could_not_be_removed_is_tried_again() -> None:
     assert await remove_unnamed(rows, objects) == 1
     assert objects.objects == {}
     assert await rows.trash(9) == []
+
+
+async def test_rows_of_commits_that_were_left_behind_go() -> None:
+    rows = await catalog_with("wal/named")
+    rows.parts[PartitionKey(TOPIC, 0)].spans = []
+    assert await sweep_commits(rows, -1) == 2
+    assert await rows.trash(9) == ["wal/named"]
+    assert await sweep_commits(rows, -1) == 0
