@@ -11,16 +11,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from broker.fleet.catalog.faults import named_errors
 from broker.fleet.catalog.port import CatalogAway, CatalogTimedOut
+from broker.fleet.catalog.servers import CONNECT_SECONDS, Connection, Servers
 
 T = TypeVar("T")
-Connection = Any
-"""The library's, which has no types."""
 
 
 class LineLimits(NamedTuple):
     """Longest waits, in seconds."""
 
-    connect: float = 5.0
+    connect: float = CONNECT_SECONDS
+    """For each server of the database."""
     answer: float = 10.0
 
 
@@ -38,7 +38,7 @@ class Line:
 
     def __init__(self, url: str, limits: LineLimits = LIMITS) -> None:
         """Nothing is connected."""
-        self._url = url
+        self._servers = Servers(url)
         self._limits = limits
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
@@ -77,17 +77,10 @@ class Line:
                     watch.end()
 
     async def _connected(self) -> Connection:
-        import asyncpg
-
         if self._is_closed:
             raise CatalogAway("this broker has closed the connection")
         if self._connection is None or self._connection.is_closed():
-            self._connection = await asyncpg.connect(
-                self._url,
-                timeout=self._limits.connect,
-                server_settings=SESSION,
-                target_session_attrs="primary",
-            )
+            self._connection = await self._servers.connect(self._limits.connect, SESSION)
         return self._connection
 
 

@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import Sequence
 
 from broker.fleet.catalog.faults import named_errors
-from broker.fleet.catalog.line import SESSION, Connection, LineLimits
+from broker.fleet.catalog.line import SESSION, LineLimits
+from broker.fleet.catalog.servers import Connection, Servers
 
 
 class ChangeListener:
@@ -15,7 +16,7 @@ class ChangeListener:
 
     def __init__(self, url: str, channels: Sequence[str], limits: LineLimits) -> None:
         """Nothing is connected. `channels`: names of the notifications that are meant."""
-        self._url = url
+        self._servers = Servers(url)
         self._channels = channels
         self._limits = limits
         self._connection: Connection | None = None
@@ -42,15 +43,8 @@ class ChangeListener:
     async def _connect(self) -> None:
         if self._connection is not None and not self._connection.is_closed():
             return
-        import asyncpg
-
         with named_errors():
-            connection = await asyncpg.connect(
-                self._url,
-                timeout=self._limits.connect,
-                server_settings=SESSION,
-                target_session_attrs="primary",
-            )
+            connection = await self._servers.connect(self._limits.connect, SESSION)
             self._connection = connection
             connection.add_termination_listener(self._heard)
             for channel in self._channels:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from broker.fleet.catalog import statements as sql
-from broker.fleet.catalog.line import LIMITS, Connection, Line, LineLimits
+from broker.fleet.catalog.line import LIMITS, Line, LineLimits
 from broker.fleet.catalog.listener import ChangeListener
 from broker.fleet.catalog.rows import (
     CatalogCommit,
@@ -43,6 +43,7 @@ from broker.fleet.catalog.rows import (
     Topics,
     Trim,
 )
+from broker.fleet.catalog.servers import Connection
 
 Row = Mapping[str, Any]
 CHANNELS = ("horolog_topics", "horolog_shards")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from broker.fleet.catalog.faults import named_errors
-from broker.fleet.catalog.line import Connection
 from broker.fleet.catalog.port import CatalogRefused
+from broker.fleet.catalog.servers import Connection, Servers
 
 LOCK_KEY = 0x686F726F6C6F67
 """Of PostgreSQL's advisory lock that one migration at a time has."""
@@ -58,10 +58,8 @@ async def migrate(url: str, fleet: NewFleet) -> list[str]:
 
     Needs the rights of the tables' owner where anything is to be done.
     """
-    import asyncpg
-
     with named_errors():
-        connection = await asyncpg.connect(url, target_session_attrs="primary")
+        connection = await Servers(url).connect()
         try:
             async with connection.transaction():
                 return await _migrate(connection, fleet)

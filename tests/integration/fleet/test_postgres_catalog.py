@@ -182,7 +182,7 @@ async def registered(catalog: PostgresCatalog, node_id: int) -> Incarnation:
 
 
 class InTransaction:
-    """A connection whose statement counts when it is told to: it stands for one that takes long."""
+    """A connection whose statement counts when `end` says so: it stands for one that takes long."""
 
     def __init__(self, url: str) -> None:
         self.catalog = PostgresCatalog(url, LineLimits(5, 30))
