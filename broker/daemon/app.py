@@ -154,9 +154,13 @@ class Broker:
         services.cleaner.stop()
         if services.tier is not None:
             services.tier.stop()
+        if services.tiering is not None:
+            services.tiering.stop()
         await services.disk_watch.stop()
         await services.scrubber.stop()
-        await services.tasks.stop()
+        has_ended = await services.tasks.stop()
+        if services.tier is not None and not has_ended:
+            await services.lane.run(services.tier.remote.retire_all)
         if services.audit is not None:
             await services.audit.flush()
         await services.trail.close()

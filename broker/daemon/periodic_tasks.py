@@ -33,6 +33,7 @@ SHARE_STARTS_SECONDS = 30.0
 TELEMETRY_SECONDS = 5.0
 SWEEP_FIRST_SECONDS = 600.0
 TIER_FIRST_SECONDS = 1.0
+TIER_LEFT_SECONDS = 5.0  # a stop does not wait longer for a store that says nothing
 
 
 def schedule(services: Services) -> None:
@@ -110,10 +111,11 @@ def watch_tier(services: Services) -> None:
     settings = services.config.broker_config
     interval = settings.remote_log_manager_task_interval_ms / 1000
     first = min(TIER_FIRST_SECONDS, interval)
-    services.tasks.every("tier", lambda: interval, services.tiering.run, first=first)
+    every = partial(services.tasks.every, left_after=TIER_LEFT_SECONDS)
+    every("tier", lambda: interval, services.tiering.run, first=first)
     rest = settings.horolog_tier_sweep_interval_ms / 1000
     first = min(SWEEP_FIRST_SECONDS, rest)
-    services.tasks.every("orphans", lambda: rest, services.sweep.run, first=first)
+    every("orphans", lambda: rest, services.sweep.run, first=first)
 
 
 def watch_groups(services: Services) -> None:

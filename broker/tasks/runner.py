@@ -27,6 +27,7 @@ class _Task:
     work: Work
     monotonic: Callable[[], float]
     due: float
+    left_after: float | None
     running: asyncio.Task[None] | None = None
 
 
@@ -52,15 +53,18 @@ class TaskRunner:
         *,
         first: float | None = None,
         physical: bool = False,
+        left_after: float | None = None,
     ) -> None:
         """Runs `work` about every `seconds()`, read each time; first after `first` seconds.
 
         Without `first` the first run waits as long as the others. `physical`: by the loop's time,
-        whatever becomes of the broker's clock.
+        whatever becomes of the broker's clock. `left_after`: a stop waits so many seconds for a
+        run, and then cancels it; without it for as long as the run takes.
         """
         monotonic = self._loop.time if physical else self._clock.monotonic
         delay = seconds() if first is None else first
-        self._tasks.append(_Task(name, seconds, work, monotonic, monotonic() + delay))
+        due = monotonic() + delay
+        self._tasks.append(_Task(name, seconds, work, monotonic, due, left_after))
 
     @property
     def names(self) -> list[str]:
@@ -72,12 +76,11 @@ class TaskRunner:
         self._expected = self._loop.time() + self.tick_seconds
         self._timer = self._loop.call_at(self._expected, self._tick)
 
-    async def stop(self) -> None:
-        """No task is begun any more; waits for those that run."""
+    async def stop(self) -> bool:
+        """No task is begun any more; waits for those that run. False when one was cancelled."""
         if self._timer is not None:
             self._timer.cancel()
-        running = [task.running for task in self._tasks if task.running is not None]
-        await asyncio.gather(*running, return_exceptions=True)
+        return all(await asyncio.gather(*(_ended(task) for task in self._tasks)))
 
     def hasten(self, name: str) -> None:
         """The task of that name is due now, and runs with the next tick."""
@@ -137,3 +140,14 @@ class TaskRunner:
             event("task_failed", "error", task=task.name, error=repr(error))
         finally:
             task.running = None
+
+
+async def _ended(task: _Task) -> bool:
+    if task.running is None:
+        return True
+    running = task.running
+    _, late = await asyncio.wait([running], timeout=task.left_after)
+    if late:
+        running.cancel()
+        await asyncio.wait([running], timeout=task.left_after)
+    return not late

@@ -1,6 +1,8 @@
 """Counts of the tier's work, and which partitions fail."""
 
+from collections import Counter
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from storage.log.log import Log
 from storage.tier.orphans import Amount, SweepReport
@@ -52,10 +54,19 @@ class TierTally:
         is_news = self.failing.get(name) != why
         self.failing = {**self.failing, name: why}
         if is_final:
-            self._stopped[log] = why
-            by, kind = self.stopped_by, type(error).__name__
-            self.stopped_by = {**by, kind: by.get(kind, 0) + 1}
+            self._stopped[log] = type(error).__name__
+            self.stopped_by = Counter(self._stopped.values())
         return is_news
+
+    def keep(self, served: AbstractSet[Log], wanted: AbstractSet[Name]) -> None:
+        """Logs that are not served any longer have stopped nothing; those that are not to be copied
+        do not fail.
+        """
+        if not self._stopped.keys() <= served:
+            self._stopped = {log: why for log, why in self._stopped.items() if log in served}
+            self.stopped_by = Counter(self._stopped.values())
+        if not self.failing.keys() <= wanted:
+            self.failing = {name: why for name, why in self.failing.items() if name in wanted}
 
     def unreachable(self, error: Exception) -> bool:
         """The store does not answer at all; True when that is news."""

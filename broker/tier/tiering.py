@@ -60,6 +60,11 @@ class Tiering:
         """Nothing was looked at."""
         self._parts = parts
         self._time = self._new_time()
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """The broker stops: nothing more is begun, what is under way ends at its own step."""
+        self._stopping.set()
 
     def _new_time(self) -> RoundTime:
         return RoundTime(self._parts.clock.monotonic, self._parts.space)
@@ -67,12 +72,13 @@ class Tiering:
     async def run(self) -> None:
         """One round, and others while there is more to copy."""
         await self._run_once()
-        while self._time.has_left:
+        while self._time.has_left and not self._stopping.is_set():
             await self._run_once()
 
     async def _run_once(self) -> None:
         self._time = self._new_time()
-        if not await self._parts.standing.may_copy():
+        self._forget_gone()
+        if self._stopping.is_set() or not await self._parts.standing.may_copy():
             return
         if self._parts.shared is None:
             await self._parts.standing.picture()
@@ -88,23 +94,34 @@ class Tiering:
         for topic in self._parts.topics.image.topics.values():
             yield from topic.partitions
 
-    async def _visit(self, partition: Partition, crews: Crews) -> None:
-        log = partition.log
+    def _forget_gone(self) -> None:
+        logs = [each.log for each in self._partitions()]
+        wanted = {(log.topic, log.partition) for log in logs if self._is_wanted(log)}
+        self._parts.tier.tally.keep(frozenset(logs), wanted)
+
+    def _is_wanted(self, log: Log) -> bool:
+        if self._parts.shared is not None:
+            return self._parts.shared.is_led(log)
         known = self._parts.tier.remote.logs.get((log.topic, log.partition))
         has_remote = known is not None and known.log is log and bool(known.manifest.segments)
-        is_wanted = log.config.remote_storage_enable or has_remote or self._is_state(log)
-        if self._parts.shared is not None:
-            is_wanted = self._parts.shared.is_led(log)
-        if not log.takes_changes or not is_wanted or log.topic_id is None:
+        return log.config.remote_storage_enable or has_remote or self._is_state(log)
+
+    async def _visit(self, partition: Partition, crews: Crews) -> None:
+        log = partition.log
+        if not log.takes_changes or not self._is_wanted(log) or log.topic_id is None:
             return
         if self._parts.tier.tally.is_stopped(log):
             return
         try:
             async with crews.copiers:
+                if self._stopping.is_set():
+                    return
                 tiered = await self._round(partition)
             if self._parts.shared is not None:
                 await self._parts.shared.start_named(log)
             async with crews.expirations:
+                if self._stopping.is_set():
+                    return
                 await self._expire(partition, tiered)
         except (StorageError, KafkaError) as error:
             self._failed(log, error)
@@ -234,7 +251,7 @@ class Tiering:
             )
             if leaves:
                 await self._drop(partition, tiered)
-            if self._time.is_over():
+            if self._time.is_over() or self._stopping.is_set():
                 break
             began = parts.clock.monotonic()
         await self._named(tiered)
@@ -300,7 +317,7 @@ class Tiering:
         parts = self._parts
         for tiered in parts.tier.remote.take_deleted():
             self._bury(tiered)
-        while leaving := parts.tier.trash.take():
+        while not self._stopping.is_set() and (leaving := parts.tier.trash.take()):
             try:
                 await parts.tier.copies.run(parts.tier.trash.remove, leaving)
             except StorageError as error:

@@ -80,6 +80,14 @@ class RemoteLogs:
         if found is not None and found.log is log:
             found.retire()
 
+    def retire_all(self) -> None:
+        """Nothing is written into any directory after this call: the broker stops, and does not
+        wait for the store. What the store has by then and the directory does not know, the next
+        start takes over. Blocks for a write to the disk that is under way.
+        """
+        for each in self.logs.values():
+            each.retire()
+
     def deleted(self, log: Log) -> None:
         """The log is deleted; its part in the store is to go as well."""
         name = log.topic, log.partition

@@ -174,3 +174,38 @@ async def test_it_tells_when_a_task_runs_next() -> None:
     await runner.settle()
     assert runner.due_in("work") == 10
     assert runner.due_in("nothing") is None
+
+
+async def test_a_stop_leaves_work_that_waits_for_others_and_waits_for_all_else() -> None:
+    runner, _, _ = make()
+    gate, ends = asyncio.Event(), list[str]()
+
+    async def silent() -> None:
+        try:
+            await gate.wait()
+        finally:
+            ends.append("silent")
+
+    async def writing() -> None:
+        await asyncio.sleep(0.1)
+        ends.append("writing")
+
+    runner.every("store", lambda: 0.0, silent, left_after=0.02)
+    runner.every("disk", lambda: 0.0, writing)
+    runner.run_due()
+    await asyncio.sleep(0)
+    assert not await runner.stop()
+    assert ends == ["silent", "writing"]
+
+
+async def test_a_stop_tells_that_all_has_ended() -> None:
+    runner, _, _ = make()
+
+    async def work() -> None:
+        await asyncio.sleep(0.02)
+
+    runner.every("store", lambda: 0.0, work, left_after=5.0)
+    runner.every("never", lambda: 60.0, work)
+    runner.run_due()
+    await asyncio.sleep(0)
+    assert await runner.stop()
