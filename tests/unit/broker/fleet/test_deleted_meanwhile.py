@@ -77,7 +77,8 @@ async def written_and_deleted(times: FleetTimes) -> tuple[SmallNode, list[BaseEx
 def test_what_was_on_its_way_for_a_deleted_topic_ends_no_life(times: FleetTimes) -> None:
     node, answers = run_virtual(written_and_deleted(times))
     assert node.tally.lives == 1
-    assert node.tally.answers[CommitAnswer.NO_PARTITION.value] >= 1
+    if node.tally.checkpoints == 0:
+        assert node.tally.answers[CommitAnswer.NO_PARTITION.value] == 1
     assert [each for each in answers if not isinstance(each, NotCommitted)] in ([None], [None] * 2)
 
 
