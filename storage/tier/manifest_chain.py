@@ -10,7 +10,7 @@ from storage.env import Clock, Rng
 from storage.errors import CorruptCheckpoint
 from storage.tier.manifest import Change, Manifest, apply, changed, render_delta, render_full
 from storage.tier.names import PartitionKeys, number_of, unique_text
-from storage.tier.port import ObjectStore
+from storage.tier.port import ObjectMissing, ObjectStore
 from storage.tier.single_writer import LatePut, SingleWriter
 
 FULL_EVERY = 64
@@ -26,17 +26,17 @@ class ManifestChain:
         keys: PartitionKeys,
         clock: Clock,
         rng: Rng,
-        before: Manifest | None = None,
+        known: Manifest | None = None,
     ) -> None:
-        """Nothing is read. `before`: the state where there is no manifest yet, if not the empty
-        one.
+        """Nothing is read. `known`: the newest state that the directory knows of; that of number 0
+        is the one where there is no manifest yet, if not the empty one.
         """
         self._store = store
         self._keys = keys
         self._clock = clock
         self._name = unique_text(rng.uint64())
         self._writer = SingleWriter(store)
-        self._before = before or Manifest(0, keys.topic, keys.topic_id, keys.partition)
+        self._known = known or Manifest(0, keys.topic, keys.topic_id, keys.partition)
         self._pending: tuple[Manifest, bytes] | None = None
         self.newest: Manifest | None = None
         """The state in the store, once it is known."""
@@ -55,9 +55,20 @@ class ManifestChain:
     def load(self) -> Manifest:
         """The newest state; the empty one when the store has none. Raises StorageError."""
         if self.newest is None:
-            found = read_newest(self._store, self._keys)
-            self.newest = self._before if found is None else found
+            self.newest = self._read()
         return self.newest
+
+    def _read(self) -> Manifest:
+        """Behind the known one: of a long life's manifests a list of all is many requests."""
+        known = self._known
+        if known.number and is_there(self._store, self._keys, known):
+            found = read_behind(self._store, self._keys, known)
+            if found is not None:
+                return found
+        newest = read_newest(self._store, self._keys)
+        if newest is not None:
+            return newest
+        return Manifest(0, *self._keys) if known.number else known
 
     def append(self, change: Change) -> Manifest:
         """Makes the change durable in the store; the state after it.
@@ -92,6 +103,23 @@ class ManifestChain:
 def is_full(number: int) -> bool:
     """True of manifests that have the whole state; the others have what changed."""
     return number % FULL_EVERY == 1
+
+
+def is_there(store: ObjectStore, keys: PartitionKeys, known: Manifest) -> bool:
+    """True when the store's manifest of its number is the known one, by who wrote it and when.
+
+    StoreError.
+    """
+    path = keys.manifest(known.number)
+    try:
+        found = apply(path, known._replace(segments=()), store.get(path))
+    except (CorruptCheckpoint, ObjectMissing):
+        return False  # read from a full one on, it says what is wrong
+    return found is not None and (found.number, found.writer, found.written_ms) == (
+        known.number,
+        known.writer,
+        known.written_ms,
+    )
 
 
 def read_newest(
@@ -133,13 +161,15 @@ def read_one(store: ObjectStore, keys: PartitionKeys, number: int) -> Manifest:
 
 def read_behind(store: ObjectStore, keys: PartitionKeys, known: Manifest) -> Manifest | None:
     """The newest state, read on from one that was there; None when it cannot be: `known` is gone,
-    or one behind it, and all has to be read.
+    or one behind it, or there are so many that all has to be listed, and fewer read.
 
     CorruptCheckpoint for one that is not what was written; StoreError.
     """
     listed = store.list(keys.manifests, after=keys.manifest(known.number - 1))
     numbers = [number for number in (number_of(each.key) for each in listed) if number is not None]
     if not numbers or numbers != list(range(known.number, known.number + len(numbers))):
+        return None
+    if len(numbers) > FULL_EVERY:
         return None
     state: Manifest | None = known
     for number in numbers[1:]:

@@ -55,8 +55,8 @@ class TieredLog:
         self.keys = keys
         self._reach = reach
         self._env = env
-        base = None if known is None or known.manifest.number else known.manifest
-        self._chain = ManifestChain(reach.store, keys, env.clock, env.rng, base)
+        newest = None if known is None else known.manifest
+        self._chain = ManifestChain(reach.store, keys, env.clock, env.rng, newest)
         self._segments = RemoteSegments(reach, keys)
         self._state = known or LocalState(Manifest(0, *keys))
         self._texts = RowTexts()
