@@ -22,6 +22,7 @@ from broker.share.state.records import ShareUpdate, snapshot_row, tombstone_row,
 from broker.share.state.remembered import UNKNOWN, SharePartitionState
 from broker.share.state.topic import share_state_topic
 from broker.share.state.turn_writes import TurnWrites
+from broker.share.state.unwritten import Apply, PendingChange, Remembered, Unwritten
 from broker.share.states import StateBatch
 from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
@@ -67,6 +68,7 @@ class ShareCoordinator:
         self._clock = services.clock
         self._config = services.config
         self.states: dict[ShareKey, SharePartitionState] = {}
+        self._unwritten = Unwritten(self.states)
         self.needed = NeededOffsets()
         self.topic = share_state_topic(services)
         self._writes = TurnWrites(loop, self.topic)
@@ -100,7 +102,7 @@ class ShareCoordinator:
             epoch, state_epoch, 0, start_offset, finished, [], now_ms, now_ms,
             newest_leader=0 if before is None else before.fenced_below,
         )  # fmt: skip
-        return self._put_snapshot(key, state)
+        return self._put_snapshot(key, state, lambda _: state)
 
     def read(
         self, key: ShareKey, leader_epoch: int
@@ -157,7 +159,12 @@ class ShareCoordinator:
         state = self.states.get(key)
         if state is None:
             return resolved(None)
-        return self._put_snapshot(key, state.repeated(self._clock.now_ms()))
+        now_ms = self._clock.now_ms()
+        return self._put_snapshot(
+            key,
+            state.repeated(now_ms),
+            lambda base: None if base is None else base.repeated(now_ms),
+        )
 
     def is_current(self, key: ShareKey, state_epoch: int) -> bool:
         """False when the state was begun again, or forgotten, since it was read with this epoch."""
@@ -216,6 +223,7 @@ class ShareCoordinator:
         self._drop(partition.index)
 
     def _drop(self, index: int) -> None:
+        self._unwritten.forget(lambda key: self.topic.index_of(key.owner) == index)
         for key in [each for each in self.states if self.topic.index_of(each.owner) == index]:
             del self.states[key]
 
@@ -270,16 +278,29 @@ class ShareCoordinator:
         self, key: ShareKey, before: SharePartitionState, change: ShareChange, leader_epoch: int
     ) -> Deferred[None]:
         batches = merge((), change.batches, change.start_offset)
-        state = before.changed(leader_epoch, change.start_offset, change.finished, batches)
+        start, finished = change.start_offset, change.finished
+
+        def changed(base: Remembered) -> Remembered:
+            return None if base is None else base.changed(leader_epoch, start, finished, batches)
+
+        state = before.changed(leader_epoch, start, finished, batches)
         settings = self._config.broker_config
         if before.updates >= settings.share_coordinator_snapshot_update_records_per_snapshot:
-            return self._put_snapshot(key, state.as_snapshot(self._clock.now_ms()))
-        update = ShareUpdate(
-            before.snapshot_epoch, leader_epoch, change.start_offset, change.finished, batches
-        )
-        return self._put(key, state, update_row(key, update))
+            now_ms = self._clock.now_ms()
 
-    def _put_snapshot(self, key: ShareKey, state: SharePartitionState) -> Deferred[None]:
+            def as_snapshot(base: Remembered) -> Remembered:
+                new = changed(base)
+                return None if new is None else new.as_snapshot(now_ms)
+
+            return self._put_snapshot(key, state.as_snapshot(now_ms), as_snapshot)
+        update = ShareUpdate(before.snapshot_epoch, leader_epoch, start, finished, batches)
+        return self._put(
+            PendingChange(key, state, changed, is_whole=False), update_row(key, update)
+        )
+
+    def _put_snapshot(
+        self, key: ShareKey, state: SharePartitionState, apply: Apply
+    ) -> Deferred[None]:
         """Ends the need for what comes before it, once it is durable."""
         index = self.topic.index_of(key.owner)
         partitions = self.topic.partitions
@@ -289,7 +310,8 @@ class ShareCoordinator:
             self.needed.begun(index, key, at_least)
         answer: Deferred[None] = Deferred()
         written = partial(self._snapshot_written, write, answer)
-        self._put(key, state, snapshot_row(key, state)).listen(written)
+        change = PendingChange(key, state, apply, is_whole=True)
+        self._put(change, snapshot_row(key, state)).listen(written)
         return answer
 
     def _snapshot_written(
@@ -307,55 +329,39 @@ class ShareCoordinator:
             self.needed.forgotten(write.place, write.key)
         answer.fail(error)
 
-    def _put(self, key: ShareKey, state: SharePartitionState, row: Row) -> Deferred[None]:
-        before = self.states.get(key)
-        self.states[key] = state
+    def _put(self, change: PendingChange, row: Row) -> Deferred[None]:
+        self._unwritten.add(change)
         answer: Deferred[None] = Deferred()
-        self._writes.add(key.owner, row).listen(
-            partial(self._written, key, (before, state), answer)
-        )
+        self._writes.add(change.key.owner, row).listen(partial(self._written, change, answer))
         return answer
 
     def _forget(self, key: ShareKey) -> Deferred[None]:
-        before = self.states.pop(key, None)
-        if before is None:
+        if key not in self.states:
             return resolved(None)
+        change = PendingChange(key, None, lambda _: None, is_whole=True)
         answer: Deferred[None] = Deferred()
-        written = self._writes.add(key.owner, tombstone_row(key))
-        written.listen(partial(self._forgotten, key, before, answer))
+        self._put(change, tombstone_row(key)).listen(partial(self._forgotten, key, answer))
         return answer
 
     def _forgotten(
-        self,
-        key: ShareKey,
-        before: SharePartitionState,
-        answer: Deferred[None],
-        _: None,
-        error: BaseException | None,
+        self, key: ShareKey, answer: Deferred[None], _: None, error: BaseException | None
     ) -> None:
-        if error is None and key not in self.states:
+        if error is not None:
+            answer.fail(error)
+            return
+        if key not in self.states:
             self.needed.forgotten(self.topic.index_of(key.owner), key)
-        self._written(key, (before, None), answer, None, error)
+        answer.resolve(None)
 
     def _written(
-        self,
-        key: ShareKey,
-        change: tuple[SharePartitionState | None, SharePartitionState | None],
-        answer: Deferred[None],
-        _: None,
-        error: BaseException | None,
+        self, change: PendingChange, answer: Deferred[None], _: None, error: BaseException | None
     ) -> None:
-        """Takes back what could not be written, unless it has changed since."""
         if error is None:
+            self._unwritten.written(change)
             answer.resolve(None)
-            return
-        before, after = change
-        if self.states.get(key) is after:
-            if before is None:
-                del self.states[key]
-            else:
-                self.states[key] = before
-        answer.fail(error)
+        else:
+            self._unwritten.failed(change)
+            answer.fail(error)
 
 
 def _pass(
