@@ -100,6 +100,8 @@ class ServedPartition:
         self._state_epoch = UNKNOWN
         self._led_since = self._leader_epoch = partition.leader_epoch
         self._is_left = False
+        self._writing = 0
+        """Number of changes that are being written."""
 
     @property
     def group(self) -> str:
@@ -153,11 +155,12 @@ class ServedPartition:
     @property
     def is_waiting(self) -> bool:
         """True while records wait for their next delivery, or for their dead letters: to forget
-        that would make them free.
+        that would make them free. Also while a change is being written, which a new reader of the
+        state would not find.
         """
         if self.error is not None or self._records is None:
             return False
-        return self._records.is_waiting or len(self._letters) > 0
+        return self._records.is_waiting or len(self._letters) > 0 or self._writing > 0
 
     @property
     def in_memory(self) -> SharePartition | None:
@@ -309,6 +312,7 @@ class ServedPartition:
         if write is None:
             answer.resolve(None)
             return answer
+        self._writing += 1
         self._write(write).listen(partial(self._stored, write, answer))
         return answer
 
@@ -337,6 +341,7 @@ class ServedPartition:
         self, write: StateWrite, answer: Deferred[None], _: None, error: BaseException | None
     ) -> None:
         assert self._records is not None
+        self._writing -= 1
         if error is None:
             self._records.written(write)
             answer.resolve(None)
@@ -348,7 +353,7 @@ class ServedPartition:
             if refusal.code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 self.error = refusal
             answer.fail(refusal)
-        self._parts.wake(self)
+        self._rests()
 
     # --- the start ---
 

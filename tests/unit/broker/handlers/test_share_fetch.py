@@ -5,13 +5,18 @@ from typing import Any
 import pytest
 
 from broker.partitions.partition import Partition
+from broker.partitions.writer import PartitionWriter
+from broker.runtime.deferred import Deferred
 from broker.share.reading import ShareReading
 from broker.share.state.key import ShareKey
+from protocol.apis import share_acknowledge as ack
 from protocol.errors import ErrorCode
 from storage.errors import DiskError
+from tests.support.worlds.group_world import Promise
 from tests.support.worlds.handler_world import ManualCommit
 from tests.support.worlds.share_read_world import (
     ACCEPT,
+    GROUP,
     LOCK_MS,
     REJECT,
     RELEASE,
@@ -426,3 +431,29 @@ async def test_an_acknowledgement_is_answered_when_records_and_state_are_durable
     await world.turn()
     part = waiting.answer.responses[0].partitions[0]
     assert (part.acknowledge_error_code, state.durable_offset) == (0, before + 1)
+
+
+async def test_what_a_member_accepts_as_it_closes_is_given_to_nobody_before_that_is_durable(
+    world: ShareReadWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records may be read before their fsync; the state of them is stored after it."""
+    await world.produce(b"0", b"1")
+    one, two, synced = world.reader("m1"), world.reader("m2"), Deferred[None]()
+    assert await one.got() == [(0, 1, 1)]
+    monkeypatch.setattr(PartitionWriter, "durable_up_to", lambda *_: synced)
+    batch = ack.AcknowledgementBatch(first_offset=0, last_offset=1, acknowledge_types=[ACCEPT])
+    part = ack.ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=[batch])
+    topic = ack.ShareAcknowledgeTopic(topic_id=world.topic_id(), partitions=[part])
+    closes = ack.ShareAcknowledgeRequest(
+        group_id=GROUP, member_id="m1", share_session_epoch=-1, topics=[topic]
+    )
+    closing = Promise(world, closes, 2)
+    await world.turn()
+    assert closing.answer is None
+    monkeypatch.undo()
+    assert await two.got() == []
+    synced.resolve(None)
+    await world.turn()
+    assert closing.answer.responses[0].partitions[0].error_code == 0
+    assert await two.got() == []
+    assert (world.state().start_offset, world.state().finished) == (0, 2)

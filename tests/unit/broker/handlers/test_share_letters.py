@@ -7,6 +7,7 @@ import pytest
 
 from broker.share.acknowledge import AcknowledgedPart
 from broker.share.letters import letter
+from broker.share.state.key import ShareKey
 from config.resources.kinds import ResourceKind
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
@@ -308,3 +309,20 @@ async def test_a_topic_that_takes_no_letter_at_all_loses_none(large: ShareReadWo
     config.commit(config.prepare(ResourceKind.TOPIC, NAME, limited | {"max.message.bytes": "1000"}))
     await large.pass_ms(2 * RETRY_MS)
     assert [told(each)["offset"] for each in letters(large)] == ["0"]
+
+
+async def test_letters_that_wait_do_not_keep_a_group_that_is_gone() -> None:
+    world = await share_read_world()
+    await world.make_topic(NAME, partitions=3)  # takes no letters: they wait
+    await world.configure(**LETTERS)
+    await world.produce(b"0")
+    one, served = world.reader(), world.broker.share_reads.partitions
+    await one.got()
+    assert await one.code((0, 0, REJECT)) == ErrorCode.UNKNOWN_SERVER_ERROR
+    await one.acknowledge(epoch=-1)
+    assert served.count == 1
+    await world.settled(world.broker.share_states.delete(ShareKey(GROUP, world.topic_id(), 0)))
+    await world.configure()  # the settings of the group go with it
+    for _ in range(3):
+        await world.pass_ms(400_000)
+    assert served.count == 0
