@@ -5,6 +5,7 @@ first round, so that a start needs none.
 """
 
 import sys
+from resource import RLIMIT_NOFILE, getrlimit
 from typing import NamedTuple
 
 from broker.access.store.objects import open_store
@@ -21,7 +22,7 @@ from broker.tier.trash import Trash
 from config.errors import ConfigError
 from config.store import ConfigStore
 from storage.env import Env
-from storage.tier.object_cache import ObjectCache
+from storage.tier.object_cache import MOST_FILES, ObjectCache
 from storage.tier.orphans import OrphanSweep
 from storage.tier.port import ObjectStore
 from storage.tier.remote_logs import RemoteLogs
@@ -32,6 +33,8 @@ MOST_COPIERS = 64
 """Threads at most, whatever remote.log.manager.copier.thread.pool.size becomes."""
 COPIES_END_SECONDS = 10.0
 """Time of a copy that is under way when the broker stops."""
+SHARE_OF_FILES = 8
+"""Of the files that the process may have open, the cache has one in so many."""
 CACHE_DIR = "-tier-cache"
 """Behind the name of the data directory."""
 
@@ -73,7 +76,8 @@ def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:
     except TierRefused as error:
         raise ConfigError("horolog.tier.url", str(error)) from error
     directory = settings.horolog_tier_cache_dir or settings.log_dir.rstrip("/") + CACHE_DIR
-    cache = ObjectCache(env.fs, directory, settings.horolog_tier_cache_bytes)
+    most_files = min(MOST_FILES, getrlimit(RLIMIT_NOFILE)[0] // SHARE_OF_FILES)
+    cache = ObjectCache(env.fs, directory, settings.horolog_tier_cache_bytes, most_files=most_files)
     fetch_pace = Pace(lambda: config.broker_config.remote_log_manager_fetch_max_bytes_per_second)
     copy_pace = Pace(lambda: config.broker_config.remote_log_manager_copy_max_bytes_per_second)
     account = StoreAccount(env.clock.monotonic)

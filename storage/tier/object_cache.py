@@ -101,6 +101,10 @@ class SparseCopy:
         return position, min(behind * BLOCK_BYTES, self.size_bytes) - position
 
 
+MOST_FILES = 2000
+"""Objects at most: small segments are many to a gigabyte, and a process may have so many files."""
+
+
 def least_bytes(disk_bytes: int) -> int:
     """Bytes that a cache on a disk of this size keeps, whatever others need.
 
@@ -113,9 +117,17 @@ def least_bytes(disk_bytes: int) -> int:
 class ObjectCache:
     """All cached objects of a broker. Used from any thread."""
 
-    def __init__(self, fs: FileSystem, directory: str, limit_bytes: int) -> None:
-        """Nothing is touched before `open`."""
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        limit_bytes: int,
+        *,
+        most_files: int = MOST_FILES,
+    ) -> None:
+        """Nothing is touched before `open`. `most_files`: each object has one, which is open."""
         self.limit_bytes = limit_bytes
+        self._most_files = most_files
         self.keep_free_bytes = 0
         """Free space of its disk that it leaves to others; 0: it has the disk for itself."""
         self.hits = self.misses = 0
@@ -219,7 +231,7 @@ class ObjectCache:
         with self._gate:
             excess = sum(each.bytes_here for each in self._files.values()) - limit_bytes
             for each in list(self._files.values()):
-                if excess <= 0:
+                if excess <= 0 and len(self._files) <= self._most_files:
                     break
                 if each is not staying:
                     excess -= each.bytes_here

@@ -103,3 +103,13 @@ def test_an_object_that_is_being_read_stays_whatever_others_need() -> None:
     disk.look()
     assert disk.here == []
     assert disk.cache.find("large") is cached
+
+
+def test_small_objects_are_bounded_by_their_number() -> None:
+    """Each has an open file, and without one more the whole broker stands."""
+    cache = ObjectCache(SimFileSystem(), "/cache", 1 << 30, most_files=10)
+    cache.open()
+    for key in range(50):
+        cache.fill(cache.make(str(key), 100), 0, b"x" * 100)
+        assert len(cache._files) <= 10
+    assert [key for key in range(50) if cache.find(str(key)) is not None] == list(range(40, 50))
