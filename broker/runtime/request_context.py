@@ -196,8 +196,7 @@ class RequestContext(Generic[S_co]):
         rights = self.peer.rights
         if rights is None:
             return bits_of(SUPPORTED[kind])
-        marks = MARKS[kind]
-        return bits_of(tuple(each for each in SUPPORTED[kind] if rights.may(marks[each], name)))
+        return rights.bits(kind, name)
 
     def cluster_bits(self) -> int:
         """Bits of the operations that are allowed on the cluster; 0 for who may not describe it."""

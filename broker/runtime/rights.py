@@ -58,6 +58,9 @@ class Rights(Protocol):
     def may(self, mark: int, name: str, /) -> bool:
         """True when the right of this mark is given on the resource of this name."""
 
+    def bits(self, kind: ResourceType, name: str, /) -> int:
+        """Bits of the operations that are allowed on a resource (KIP-430)."""
+
     def may_on_any(self, mark: int, /) -> bool:
         """True when the right of this mark is given on some resource of its type."""
 

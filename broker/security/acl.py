@@ -3,7 +3,7 @@
 import ipaddress
 from typing import NamedTuple
 
-from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
+from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType, bits_of
 
 ANY_NAME = "*"
 """Name of a literal pattern that fits every name."""
@@ -16,6 +16,21 @@ _IMPLYING = {
     ),
     AclOperation.DESCRIBE_CONFIGS: frozenset((AclOperation.ALTER_CONFIGS,)),
 }
+
+
+_EVERY = bits_of(tuple(AclOperation))
+
+
+def _covered_by(operation: AclOperation, *, denies: bool) -> int:
+    """Bits of the operations that an entry over one decides."""
+    if operation is AclOperation.ALL:
+        return _EVERY
+    implied = [each for each, by in _IMPLYING.items() if operation in by and not denies]
+    return bits_of((operation, *implied))
+
+
+_ALLOWED = tuple(_covered_by(each, denies=False) for each in AclOperation)
+_DENIED = tuple(_covered_by(each, denies=True) for each in AclOperation)
 
 
 class Acl(NamedTuple):
@@ -49,6 +64,11 @@ class Acl(NamedTuple):
         if self.operation in {operation, AclOperation.ALL}:
             return True
         return not self.denies and self.operation in _IMPLYING.get(operation, ())
+
+    @property
+    def bits(self) -> int:
+        """Bits of all operations that it covers."""
+        return (_DENIED if self.denies else _ALLOWED)[self.operation]
 
     def __str__(self) -> str:
         """For operators: `allow User:a to read topic "x" from *`."""

@@ -17,7 +17,7 @@ from broker.security.acl_book import MAX_ACLS, AclBook, AclVerdict
 from broker.security.acl_file import FILE_NAME, parse, render
 from broker.security.acl_filter import AclFilter
 from broker.security.audit.trail import Denial
-from protocol.acls import AclOperation, ResourceType
+from protocol.acls import SUPPORTED, AclOperation, ResourceType, bits_of
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -202,6 +202,15 @@ class AclRights:
         by_name = self._verdicts.get(mark)
         found = None if by_name is None else by_name.get(name)
         return self._looked_up(mark, name) if found is None else found
+
+    def bits(self, kind: ResourceType, name: str) -> int:
+        """Bits of the operations that are allowed on a resource, by the entries as they are now."""
+        if self._is_super:
+            return bits_of(SUPPORTED[kind])
+        authority = self._authority
+        return authority.book.bits(
+            self._principal, self._host, kind, name, by_default=authority.allows_by_default
+        )
 
     def may_on_any(self, mark: int) -> bool:
         """True when the right is given on some resource of its type (KIP-679)."""

@@ -26,6 +26,7 @@ from broker.security.sasl.exchange import Proof
 from broker.security.sasl.failures import FailureDelays
 from broker.security.sasl.oauthbearer import MOST_DETAIL, BadToken, Judge
 from broker.security.sasl.plain import Passwords
+from protocol.acls import ResourceType
 
 TOKEN = "Token"  # noqa: S105 - the kind of a principal: `Token:operate`
 BEARER = 'Bearer realm="horolog"'
@@ -155,6 +156,10 @@ class _NoRights:
     def may(self, mark: int, name: str, /) -> bool:  # noqa: ARG002 - whatever it is
         """Never."""
         return False
+
+    def bits(self, kind: ResourceType, name: str, /) -> int:  # noqa: ARG002 - likewise
+        """None."""
+        return 0
 
     def may_on_any(self, mark: int, /) -> bool:  # noqa: ARG002 - likewise
         """Never."""

@@ -12,6 +12,7 @@ from uuid import UUID
 from broker.share.state.key import ShareKey
 from broker.share.state.remembered import SharePartitionState
 from config.resources.kinds import ResourceKind
+from protocol.acls import SUPPORTED, ResourceType, bits_of
 from protocol.apis import share_acknowledge as ack
 from protocol.apis import share_fetch as fetch
 from protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -94,6 +95,7 @@ class ShareReadWorld(TransactionWorld):
         return SimpleNamespace(
             granted={},
             may=lambda _, name: name in names,
+            bits=lambda _, name: bits_of(SUPPORTED[ResourceType.TOPIC]) if name in names else 0,
             may_on_any=lambda _: bool(names),
             denied=lambda *_: None,
         )

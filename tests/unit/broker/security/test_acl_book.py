@@ -2,13 +2,17 @@
 
 import random
 from itertools import product
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from broker.runtime.principals import Principal
 from broker.security.acl import Acl, address_of
 from broker.security.acl_book import AclBook
+from broker.security.authority import Authority
+from protocol.acls import SUPPORTED, AclPermission, PatternType, ResourceType, bits_of
 from protocol.acls import AclOperation as Op
-from protocol.acls import AclPermission, PatternType, ResourceType
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -88,6 +92,41 @@ def test_any_entries_and_any_question(seed: int) -> None:
             assert verdict.allowed == by_rules(acls, user, host, asked, name, default=default), (
                 acls, user, host, asked, name, default,
             )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bits_of_all_operations_are_the_verdicts_on_each(seed: int) -> None:
+    dice = random.Random(seed)
+    book = AclBook(random_acl(dice) for _ in range(dice.randrange(8)))
+    asked = product(USERS[:2], HOSTS[:2], (TOPIC, GROUP), NAMES, (True, False))
+    for user, host, kind, name, default in asked:
+        bits = book.bits(user, host, kind, name, by_default=default)
+        for operation in SUPPORTED[kind]:
+            verdict = book.verdict(user, host, operation, kind, name, by_default=default)
+            assert bool(bits >> operation & 1) == verdict.allowed, (operation, name)
+        assert bits & ~bits_of(SUPPORTED[kind]) == 0
+
+
+def test_bits_of_a_resource_take_one_look_at_its_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = SimpleNamespace(
+        authorizer_class_name="x", super_users=(), allow_everyone_if_no_acl_found=False
+    )
+    lacking: Any = None
+    authority = Authority(lacking, lacking, cast("Any", settings_of(settings)), lacking)
+    authority.book = AclBook([acl("*", Op.READ), acl("*", Op.WRITE, DENY)])
+    rights = authority.rights_of(Principal("User", "a"), "10.0.0.1")
+    assert rights is not None
+    looks: list[str] = []
+    about = AclBook.about
+    monkeypatch.setattr(
+        AclBook, "about", lambda self, kind, name: looks.append(name) or about(self, kind, name)
+    )
+    assert rights.bits(TOPIC, "t") == bits_of((Op.READ, Op.DESCRIBE))
+    assert looks == ["t"]
+
+
+def settings_of(settings: object) -> object:
+    return SimpleNamespace(broker_config=settings)
 
 
 def test_the_entry_that_decides_is_named() -> None:

@@ -18,7 +18,7 @@ from broker.runtime.principals import Principal
 from broker.runtime.rights import RIGHTS
 from broker.security.credentials import CredentialKey, Mechanism
 from config.errors import ConfigError
-from protocol.acls import AclOperation, ResourceType
+from protocol.acls import AclOperation, ResourceType, bits_of
 from storage.posix import PosixFileSystem
 
 READER, OPERATOR, ADMIN = "r" * 16, "o" * 16, "0123456789abcdef"
@@ -58,6 +58,9 @@ class Given:
 
     def may(self, mark: int, name: str) -> bool:
         return name in self.names and RIGHTS[mark][0] in self.operations
+
+    def bits(self, kind: ResourceType, name: str) -> int:
+        return bits_of(tuple(self.operations)) if name in self.names else 0
 
     def may_on_any(self, mark: int) -> bool:
         return bool(self.names) and RIGHTS[mark][0] in self.operations
