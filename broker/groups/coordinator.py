@@ -239,9 +239,16 @@ class GroupCoordinator:
 
     def drop_unused(self, group: Group) -> None:
         """A group that was made for a request which came to nothing is no group."""
-        if group.generation == 0 and group.modern is None and _is_over(group):
+        if group.generation == 0 and group.modern is None and self._is_over(group):
             self.rebalances.close(group)
             del self.groups[group.group_id]
+
+    def _is_over(self, group: Group) -> bool:
+        """True when there is nothing left of it, nor anything to come with a transaction."""
+        is_empty = group.is_empty and group.state is not GroupState.DEAD and not group.pending
+        is_for_offsets = group.group_type is not GroupType.SHARE
+        has_offsets = group.offsets or group.writes or group.group_id in self.pending.group_ids
+        return is_for_offsets and is_empty and not has_offsets
 
     def check_memory(self, size_bytes: int) -> None:
         """Room for what one more member says of itself, or GROUP_MAX_SIZE_REACHED (81)."""
@@ -327,9 +334,9 @@ class GroupCoordinator:
             if group.state is GroupState.DEAD:
                 continue
             try:
-                places = expired_offsets(group, now_ms, retention_ms)
+                places = expired_offsets(group, now_ms, retention_ms, self.pending.holds)
                 await wait_for(self.commits.take_back(group, places))
-                if _is_over(group) and self.groups.get(group.group_id) is group:
+                if self._is_over(group) and self.groups.get(group.group_id) is group:
                     await wait_for(self.remove(group))
             except Exception as error:  # noqa: BLE001 - one group must not keep the others
                 event("offsets_not_expired", "warning", group=group.group_id, error=repr(error))
@@ -345,6 +352,8 @@ class GroupCoordinator:
         )
         if commit:
             for group_id, offsets in ended.items():
+                if not offsets:  # all are replaced, or deleted: perhaps with their group
+                    continue
                 self.commits.replay(self.groups.get(group_id) or self._made(group_id), offsets)
 
     def topics_deleted(self, names: Iterable[str]) -> None:
@@ -416,6 +425,9 @@ class GroupCoordinator:
             self.commits.replay(group, offsets)
             self._drop_orphans(group)
         self.pending.absorb(found.pending)
+        for group_id in found.pending.group_ids:
+            if group_id not in self.groups:
+                self._made(group_id)
 
     def _restore_group(self, group_id: str, restore: Callable[[Group], None]) -> None:
         """A group that cannot be made of its records is left out; its offsets are not."""
@@ -438,12 +450,6 @@ class GroupCoordinator:
             if value.topic_id != ZERO_UUID and value.topic_id not in known
         ]
         self.commits.take_back(group, gone).listen(partial(_log_failure, group))
-
-
-def _is_over(group: Group) -> bool:
-    is_empty = group.is_empty and group.state is not GroupState.DEAD and not group.pending
-    is_for_offsets = group.group_type is not GroupType.SHARE
-    return is_for_offsets and is_empty and not group.offsets and not group.writes
 
 
 def _log_failure(group: Group, _: None, error: BaseException | None) -> None:

@@ -3,16 +3,25 @@
 Of a group that was left by its last member all offsets go together, so long after that; of one
 whose members read other topics only, those of the others; of one that never had members, or that
 the broker assigns for, each so long after its commit. An old client may have given an offset a time
-of its own.
+of its own. An offset that an open transaction may replace stays.
 """
+
+from collections.abc import Callable
 
 from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.subscription import CONSUMER
 from broker.groups.records.classic import NONE
 
 
-def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[Place]:
-    """The offsets whose time is over."""
+def expired_offsets(
+    group: Group, now_ms: int, retention_ms: int, is_pending: Callable[[str, Place], bool]
+) -> list[Place]:
+    """The offsets whose time is over, but those that a transaction may replace."""
+    found = _expired(group, now_ms, retention_ms)
+    return [place for place in found if not is_pending(group.group_id, place)]
+
+
+def _expired(group: Group, now_ms: int, retention_ms: int) -> list[Place]:
     if group.modern is not None:
         read = group.modern.topics
         old = _older(group, now_ms, retention_ms, since_ms=None)

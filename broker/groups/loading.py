@@ -89,7 +89,8 @@ class Replay:
         ended = self.remembered.pending.take(producer_id, lambda _: True, commit=commit)
         if commit:
             for group_id, offsets in ended.items():
-                self.remembered.offsets.setdefault(group_id, {}).update(offsets)
+                if offsets:
+                    self.remembered.offsets.setdefault(group_id, {}).update(offsets)
 
     def _apply(self, row: AnyRow) -> None:
         if isinstance(row, ConsumerRow):

@@ -8,7 +8,7 @@ at a time.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ class PendingOffsets:
         """No transaction is open."""
         self._of_producers: dict[int, dict[str, dict[Place, _Waiting]]] = {}
         self._waiting: Counter[tuple[str, Place]] = Counter()
+        self._of_groups: Counter[str] = Counter()
         self._order = count()
         self.size_bytes: int = 0
         """About what they take in memory."""
@@ -56,9 +57,17 @@ class PendingOffsets:
         if before is None:
             self._waiting[group_id, place] += 1
         else:
-            self.size_bytes -= _size_of(before)
+            self._count(group_id, before, -1)
         known[place] = _Waiting(next(self._order), value)
-        self.size_bytes += _size_of(known[place])
+        self._count(group_id, known[place], 1)
+
+    def _count(self, group_id: str, waiting: _Waiting, sign: int) -> None:
+        self.size_bytes += sign * _size_of(waiting)
+        if waiting.value is None:
+            return
+        self._of_groups[group_id] += sign
+        if not self._of_groups[group_id]:
+            del self._of_groups[group_id]
 
     def absorb(self, other: "PendingOffsets") -> None:
         """Those of other groups, as they were read back."""
@@ -80,9 +89,9 @@ class PendingOffsets:
             offsets = groups.get(group_id, {})
             waiting = offsets.get(place)
             if waiting is not None and (before is None or waiting.order < before):
-                self.size_bytes -= _size_of(waiting)
+                self._count(group_id, waiting, -1)
                 offsets[place] = waiting._replace(value=None)
-                self.size_bytes += _size_of(offsets[place])
+                self._count(group_id, offsets[place], 1)
 
     def take(
         self, producer_id: int, is_ended: Callable[[str], bool], *, commit: bool
@@ -108,10 +117,15 @@ class PendingOffsets:
             self.take(producer_id, is_gone, commit=False)
 
     def _forget(self, group_id: str, place: Place, waiting: _Waiting) -> None:
-        self.size_bytes -= _size_of(waiting)
+        self._count(group_id, waiting, -1)
         self._waiting[group_id, place] -= 1
         if not self._waiting[group_id, place]:
             del self._waiting[group_id, place]
+
+    @property
+    def group_ids(self) -> Collection[str]:
+        """Groups of which offsets may still count."""
+        return self._of_groups.keys()
 
     def places(self, group_id: str) -> set[Place]:
         """Partitions with waiting offsets of the group."""

@@ -83,14 +83,15 @@ class TransactionalCommits:
             (offset_key(group.group_id, *place), offset_value(value))
             for place, value in offsets.items()
         ]
-        number = group.begin_write(dict(offsets))
+        on_the_way = dict(offsets)
+        number = group.begin_write(on_the_way)
 
         def written(_: None, error: BaseException | None) -> None:
             group.writes.pop(number)
             if error is not None:
                 answer.fail(error)
                 return
-            self._pending.add(transaction.producer_id, group.group_id, offsets)
+            self._pending.add(transaction.producer_id, group.group_id, on_the_way)
             answer.resolve(None)
 
         self._topic.write(group.group_id, rows, transaction).listen(written)

@@ -1,0 +1,163 @@
+"""Offsets of open transactions: what time and deletions may do to them before they count."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from broker.groups.coordinator import MINUTE_MS
+from protocol.apis import delete_groups, offset_commit, offset_delete
+from protocol.errors import ErrorCode as E
+from tests.support.worlds.handler_world import ManualCommit
+from tests.support.worlds.transaction_world import (
+    GROUP,
+    Producer,
+    TransactionWorld,
+    producer,
+    transaction_world,
+)
+
+RETENTION_MS = 7 * 24 * 60 * MINUTE_MS
+
+
+@pytest.fixture(name="world")
+async def small_world() -> TransactionWorld:
+    return await transaction_world(transaction_max_timeout_ms=str(2 * RETENTION_MS))
+
+
+async def patient(world: TransactionWorld, transactional_id: str = "x") -> Producer:
+    """A producer whose transaction may stay open for longer than offsets are kept."""
+    made = Producer(world, transactional_id)
+    assert await made.begin(timeout_ms=2 * RETENTION_MS) == E.NONE
+    return made
+
+
+async def plain_commit(world: TransactionWorld, offset: int, partition: int = 0) -> int:
+    """A commit outside of any transaction; its code."""
+    part = offset_commit.OffsetCommitRequestPartition(
+        partition_index=partition, committed_offset=offset
+    )
+    topic = offset_commit.OffsetCommitRequestTopic(name="t", partitions=[part])
+    request = offset_commit.OffsetCommitRequest(group_id=GROUP, topics=[topic])
+    answer = await world.call(request, 8)
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+async def delete_group(world: TransactionWorld) -> int:
+    request = delete_groups.DeleteGroupsRequest(groups_names=[GROUP])
+    return int((await world.call(request, 2)).results[0].error_code)
+
+
+async def delete_offset(world: TransactionWorld, partition: int = 0) -> int:
+    part = offset_delete.OffsetDeleteRequestPartition(partition_index=partition)
+    topic = offset_delete.OffsetDeleteRequestTopic(name="t", partitions=[part])
+    request = offset_delete.OffsetDeleteRequest(group_id=GROUP, topics=[topic])
+    answer = await world.call(request, 0)
+    return int(answer.error_code or answer.topics[0].partitions[0].error_code)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_round_of_expiry_takes_no_group_whose_first_transaction_is_open(
+    world: TransactionWorld, restarts: bool
+) -> None:
+    one = await producer(world)
+    assert await one.commit_offset(7) == 0
+    if restarts:
+        one.world = world = await world.reborn()
+    await world.broker.groups.expire()
+    assert set(world.broker.groups.groups) == {GROUP}
+    assert await one.end() == 0
+    await world.rests()
+    assert await world.offset() == (7, 0)
+    assert await (await world.reborn()).offset() == (7, 0)
+
+
+async def test_an_old_offset_stays_while_a_transaction_has_a_newer_one(
+    world: TransactionWorld,
+) -> None:
+    assert await plain_commit(world, 3) == 0
+    assert await plain_commit(world, 4, partition=1) == 0
+    one = await patient(world)
+    world.clock.advance(RETENTION_MS)
+    assert await one.commit_offset(7) == 0
+    await world.broker.groups.expire()
+    assert await world.offset() == (3, 0)
+    assert await world.offset(1) == (-1, 0)
+    assert await one.end() == 0
+    await world.rests()
+    assert await world.offset() == (7, 0)
+    assert await (await world.reborn()).offset() == (7, 0)
+
+
+async def test_after_its_transaction_was_aborted_a_group_of_nothing_goes(
+    world: TransactionWorld,
+) -> None:
+    one = await producer(world)
+    assert await one.commit_offset(7) == 0
+    assert await one.end(commit=False) == 0
+    await world.rests()
+    await world.broker.groups.expire()
+    assert world.broker.groups.groups == {}
+
+
+async def test_a_refused_commit_drops_no_group_that_waits_for_a_transaction() -> None:
+    world = await transaction_world(horolog_max_committed_offsets="1")
+    one = await producer(world)
+    assert await one.commit_offset(7) == 0
+    assert await plain_commit(world, 3, partition=1) == E.INVALID_COMMIT_OFFSET_SIZE
+    assert set(world.broker.groups.groups) == {GROUP}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_what_is_deleted_before_its_transaction_ends_never_counts(
+    world: TransactionWorld, restarts: bool
+) -> None:
+    one = await producer(world)
+    assert await one.commit_offset(7) == 0
+    assert await one.commit_offset(8, partition=1) == 0
+    if restarts:
+        one.world = world = await world.reborn()
+    assert await delete_offset(world) == 0
+    assert await one.end() == 0
+    await world.rests()
+    assert await world.offset() == (-1, 0)
+    assert await world.offset(1) == (8, 0)
+    again = await world.reborn()
+    assert (await again.offset(), await again.offset(1)) == ((-1, 0), (8, 0))
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_deleted_group_does_not_come_back_with_the_end_of_a_transaction(
+    world: TransactionWorld, restarts: bool
+) -> None:
+    one = await producer(world)
+    assert await one.commit_offset(7) == 0
+    if restarts:
+        one.world = world = await world.reborn()
+    assert await delete_group(world) == 0
+    one.world = world = await world.reborn()
+    assert world.broker.groups.groups == {}
+    assert await one.end() == 0
+    await world.rests()
+    assert world.broker.groups.groups == {}
+    assert (await world.reborn()).broker.groups.groups == {}
+
+
+async def test_a_deletion_counts_for_a_transactional_commit_under_way() -> None:
+    """The log has the commit first and the deletion behind it."""
+    world = await transaction_world(horolog_durability="fsync")
+    one = await producer(world)
+    assert await one.commit_offset(6, partition=1) == 0
+    world.commit.request = partial(ManualCommit.request, world.commit)
+    commit = asyncio.ensure_future(one.commit_offset(7))
+    await world.rests()
+    assert not commit.done()
+    deletion = asyncio.ensure_future(delete_offset(world))
+    await world.rests()
+    del world.commit.request
+    world.commit.sync()
+    assert (await commit, await deletion) == (0, 0)
+    assert await one.end() == 0
+    await world.rests()
+    assert await world.offset() == (-1, 0)
+    assert await (await world.reborn()).offset() == (-1, 0)
