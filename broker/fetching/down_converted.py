@@ -8,9 +8,11 @@ Where a slice holds markers of transactions only, which old formats lack, readin
 """
 
 import asyncio
+from collections.abc import Collection
 from functools import partial
 from typing import Protocol
 
+from broker.fetching.damage import DamageMet
 from broker.fetching.plan import FetchPlan
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.partition import Partition
@@ -20,11 +22,13 @@ from broker.runtime.memory_account import MemoryAccount, MemoryClass
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.unpacking import REQUEST_BYTES
+from broker.runtime.wire_error import wire_error
 from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.fetch import FetchResponse, PartitionData
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Clock
-from storage.files.file_slice import FileSlice
+from storage.errors import StorageError
+from storage.files.file_slice import FileSlice, Unverified
 from storage.old_formats.down_conversion import OldReader, Oversize
 
 MOST_BYTES, MOST_SECONDS = REQUEST_BYTES, 1.0
@@ -55,6 +59,10 @@ class ConversionServices(Protocol):
     @property
     def waiters(self) -> FetchWaiters:
         """Fetches that wait for records."""
+
+    @property
+    def damage(self) -> DamageMet:
+        """Checks of bytes before they are served."""
 
 
 class OldFetch:
@@ -128,8 +136,8 @@ class OldFetch:
                 await self._convert_partition(
                     partition, data, wanted.fetch_offset, wanted.max_bytes
                 )
-            except KafkaError as error:
-                self._refuse(data, error)
+            except (KafkaError, StorageError) as fault:
+                self._refuse(data, wire_error(fault))
         if had_records and not any(data.records or data.error_code for data in answers.values()):
             await self._wait(watched)
         return response
@@ -164,10 +172,43 @@ class OldFetch:
             await self._go_through(reader, partition)
             if not self._give(data, reader.messages):
                 return
-            part = _behind(partition, offset, reader.next_offset, max_bytes)
-            offset = reader.next_offset
+            if not data.records:
+                part = await self._behind(partition, offset, reader.next_offset, max_bytes)
+                offset = reader.next_offset
         self._room -= len(data.records)
         self._has_given = self._has_given or bool(data.records)
+
+    async def _behind(
+        self, partition: Partition, offset: int, next_offset: int, max_bytes: int
+    ) -> FileSlice | None:
+        """The slice after one that gave nothing, once its bytes are checked.
+
+        None at the end of what consumers may see, and where that takes longer than an answer may.
+        """
+        while next_offset > offset:
+            found = partition.read(next_offset, max_bytes, committed=False, whole_first=True)
+            if found is None or found.unverified is None:
+                return found.slices[0] if found is not None and found.slices else None
+            if self._is_spent() or not await self._is_checked(found.unverified):
+                break
+        return None
+
+    async def _is_checked(self, unverified: Unverified) -> bool:
+        """False while the tier's store is slow: what it gives is there for who asks again."""
+        checked: Deferred[bool] = Deferred()
+
+        def settled(unreadable: Collection[Unverified], late: Collection[Unverified]) -> None:
+            if unreadable:
+                checked.fail(
+                    KafkaError(
+                        ErrorCode.KAFKA_STORAGE_ERROR, f"{unverified.segment!r} cannot be read"
+                    )
+                )
+            else:
+                checked.resolve(not late)
+
+        self._context.services.damage.settle([unverified], settled)
+        return await wait_for(checked)
 
     async def _go_through(self, reader: OldReader, partition: Partition) -> None:
         """Up to the end of its slice, or of what an answer may take."""
@@ -194,7 +235,7 @@ class OldFetch:
 
     def _refuse(self, data: PartitionData, error: KafkaError) -> None:
         self._context.count_error(error.code)
-        data.error_code = error.code
+        data.error_code = known_to_old_clients(error.code)
         data.high_watermark = -1
         data.records = b""
 
@@ -214,14 +255,10 @@ class OldFetch:
             self._context.waited_seconds += services.probes.monotonic() - began
 
 
-def _behind(
-    partition: Partition, offset: int, next_offset: int, max_bytes: int
-) -> FileSlice | None:
-    """The slice after one that gave nothing; None at the end of what consumers may see."""
-    if next_offset <= offset:
-        return None
-    found = partition.read(next_offset, max_bytes, committed=False, whole_first=True)
-    return found.slices[0] if found is not None and found.slices else None
+def known_to_old_clients(code: int) -> int:
+    """The code in place of one that came with Fetch 6."""
+    storage_error = code == ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if storage_error else code
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

@@ -14,6 +14,7 @@ from broker.fetching.down_converted import (
     FORMAT_2_SINCE_VERSION,
     WHOLE_FIRST_SINCE_VERSION,
     OldFetch,
+    known_to_old_clients,
 )
 from broker.fetching.plan import Answer, FetchPlan, FetchResult, refusal
 from broker.fetching.sessions import (
@@ -264,14 +265,9 @@ class _Fetch:
             if answer.partition is not None:
                 self.context.services.probes.read_failed(answer.partition.topic)
             if self.context.api_version < STORAGE_ERROR_SINCE_VERSION:
-                data.error_code = _known_to_old_clients(data.error_code)
+                data.error_code = known_to_old_clients(data.error_code)
         elif answer.partition is not None:
             self.context.services.probes.fetched(answer.partition.topic, answer.size_bytes)
-
-
-def _known_to_old_clients(code: int) -> int:
-    storage_error = code == ErrorCode.KAFKA_STORAGE_ERROR
-    return ErrorCode.NOT_LEADER_OR_FOLLOWER if storage_error else code
 
 
 def _remember_sent(answer: Answer) -> None:

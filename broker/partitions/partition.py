@@ -244,9 +244,10 @@ class Partition:
         return answer
 
     def alone_on_lane(self, work: Callable[[], T], budget: RequestBudget) -> Deferred[T]:
-        """As `on_lane`, for what may unpack much and does not tell beforehand."""
-        if self._away is not None:
-            return self.on_lane(work)
+        """Runs on the disk's lane what may unpack much and does not tell beforehand.
+
+        It asks the tier's store for nothing: what it reads was brought here.
+        """
         answer: Deferred[T] = Deferred()
         self._serving.unpacking.alone(budget, lambda _: work(), lambda done: settle(answer, done))
         return answer

@@ -175,6 +175,8 @@ class World:
     by_token = False
 
     commit_kind = ManualCommit
+    away_kind: Callable[[], Any] | None = None
+    """Makes the threads that ask the store of a tier; None: there is no tier."""
 
     def __init__(self, fs: SimFileSystem | None = None, seed: int = 0, **settings: str) -> None:
         self.clock = SimClock()
@@ -183,6 +185,7 @@ class World:
         self.env = sim_env(seed, fs=self.fs, clock=self.clock)
         self.lanes = InlineLanes()
         self.commit = self.commit_kind()
+        self.away: Any = None if self.away_kind is None else self.away_kind()
         self.broker = self._services(settings)
         self._load()
 
@@ -212,7 +215,7 @@ class World:
             software=ClientSoftware(),
         )
         ledger = SimpleNamespace(met=lambda log, offset, what: None)
-        broker.damage = DamageMet(broker.lane, broker.probes, ledger)
+        broker.damage = DamageMet(broker.lane, broker.probes, ledger, self.away)
         self._make_guards(broker)
         self._make_topics(broker)
         self._make_coordinators(broker)
@@ -299,6 +302,7 @@ class World:
             broker.quarantine,
             Unpacking(broker.lane, self.clock.monotonic),
             broker.memory,
+            away=self.away,
         )
         broker.share_starts = nowhere_else
         broker.other_nodes = None
