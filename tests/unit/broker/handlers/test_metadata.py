@@ -1,10 +1,12 @@
 """Metadata and its relatives: what a client learns of topics and of this node."""
 
+from collections import Counter
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from broker.runtime.request_context import RequestContext
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.apis.describe_cluster import DescribeClusterRequest
 from protocol.apis.describe_topic_partitions import (
@@ -240,6 +242,34 @@ async def test_pages_cover_everything_once(world: World) -> None:
     assert await pages(world, 2) == [[("a", [0, 1])], [("b", [0, 1])], [("b", [2])]]
     assert await pages(world, 4) == [[("a", [0, 1]), ("b", [0, 1])], [("b", [2])]]
     assert await pages(world, 1, "b") == [[("b", [0])], [("b", [1])], [("b", [2])]]
+
+
+async def test_names_of_no_topic_count_against_the_page(world: World) -> None:
+    await world.make_topic("b", partitions=2)
+    assert await pages(world, 2, "d", "c", "b", "a") == [
+        [("a", []), ("b", [0])],
+        [("b", [1]), ("c", [])],
+        [("d", [])],
+    ]
+
+
+async def test_names_beyond_the_page_are_not_looked_at(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = Counter[str]()
+    may = RequestContext.may
+
+    def counted(context: Any, *right: Any) -> bool:
+        looked[right[-1]] += 1
+        return may(context, *right)
+
+    monkeypatch.setattr(RequestContext, "may", counted)
+    names = [TopicRequest(name=f"t{number:05}") for number in range(9000)]
+    request = DescribeTopicPartitionsRequest(topics=names[::-1], response_partition_limit=50000)
+    response = await world.call(request, 0)
+    assert [each.name for each in response.topics] == [each.name for each in names[:2000]]
+    assert response.next_cursor.topic_name == names[2000].name
+    assert looked.total() == 2000
 
 
 async def test_an_unknown_topic_has_its_error_and_a_bad_cursor_too(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -220,6 +221,59 @@ async def test_long_answers_are_made_one_at_a_time_and_end_with_their_clients() 
     ended = begun.count("endless")
     await asyncio.sleep(0.01)
     assert begun.count("endless") == ended
+
+
+async def test_answers_beside_each_other_have_one_turn_each_and_one_a_turn_of_the_loop() -> None:
+    now, begun, turns = [0.0], list[tuple[int, str]](), [0]
+    answers = Answers(lambda: now[0])
+
+    def pieces(name: str, _: AnswerRoom) -> Iterator[str | None]:
+        for _ in range(4):
+            now[0] += 1
+            begun.append((turns[0], name))
+            yield None
+
+    async def count() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    large = answers.make(partial(pieces, "large"), len)
+    small = [answers.make(partial(pieces, each), len, beside=True) for each in ("a", "b")]
+    counting = asyncio.create_task(count())
+    for each in (large, *small):
+        assert isinstance(each, Deferred)
+        await wait_for(each)
+    counting.cancel()
+    later = begun[3:]
+    assert [name for _, name in later[:6]] == ["large", "a", "b"] * 2
+    assert len({turn for turn, _ in later}) == len(later)
+
+
+async def test_a_wait_in_an_answer_keeps_no_other_waiting_and_outlives_its_client() -> None:
+    answers, done = Answers(lambda: 0.0), list[str]()
+    goes = asyncio.Event()
+
+    async def change(name: str) -> str:
+        await goes.wait()
+        done.append(name)
+        return name
+
+    def pieces(name: str, room: AnswerRoom) -> Iterator[str | None]:
+        room.waits_for = task = asyncio.get_running_loop().create_task(change(name))
+        yield None
+        yield task.result()
+
+    first, gone = [answers.make(partial(pieces, each), list[str]) for each in ("a", "b")]
+    assert isinstance(first, Deferred)
+    assert isinstance(gone, Deferred)
+    await asyncio.sleep(0.01)
+    gone.abandon()
+    late = answers.make(lambda _: iter([None, 1]), sum)
+    assert late == 1
+    goes.set()
+    assert await wait_for(first) == ["a"]
+    assert done == ["a", "b"]
 
 
 async def test_a_piece_that_fails_ends_the_answer() -> None:

@@ -1,0 +1,82 @@
+"""Requests that name very much give way to others while they are answered."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.runtime.answers import Answers
+from broker.runtime.deferred import Deferred
+from protocol.apis import describe_topic_partitions
+from protocol.errors import ErrorCode
+from tests.support.worlds.handler_world import World
+
+NAMES = [f"t{number:05}" for number in range(5000)]
+AT_A_TIME = 1000
+"""Names that are looked at in one turn of the loop, at most."""
+
+
+@pytest.fixture
+async def slow() -> World:
+    """A broker for which time passes whenever it looks at the clock."""
+    world = World()
+    await world.make_topic(NAMES[1])
+    now = [0.0]
+
+    def monotonic() -> float:
+        now[0] += 0.001
+        return now[0]
+
+    world.broker.answers = Answers(monotonic)
+    return world
+
+
+async def turns_of(world: World, request: Any, version: int) -> tuple[int, Any]:
+    """Turns of the loop while a request is answered, and the answer."""
+    turns, answer = 0, world.begin(request, version)
+    answered = asyncio.ensure_future(world.settled(answer))
+    while not answered.done():
+        turns += 1
+        await asyncio.sleep(0)
+    return turns, world.read(request, version, answered.result())
+
+
+def describe_pages() -> Any:
+    topics = [describe_topic_partitions.TopicRequest(name=name) for name in NAMES]
+    return describe_topic_partitions.DescribeTopicPartitionsRequest(
+        topics=topics, response_partition_limit=2000
+    )
+
+
+REQUESTS: list[tuple[Callable[[], Any], int]] = [(describe_pages, 0)]
+
+
+@pytest.mark.parametrize(("request_of", "version"), REQUESTS)
+async def test_others_have_their_turn(
+    slow: World, request_of: Callable[[], Any], version: int
+) -> None:
+    turns, _ = await turns_of(slow, request_of(), version)
+    assert turns >= len(NAMES) // AT_A_TIME
+
+
+@pytest.mark.parametrize(("request_of", "version"), REQUESTS)
+async def test_a_client_that_goes_leaves_no_work(
+    slow: World, request_of: Callable[[], Any], version: int
+) -> None:
+    answer = slow.begin(request_of(), version)
+    assert isinstance(answer, Deferred)
+    assert answer.is_long
+    answer.abandon()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_topic_that_goes_in_the_middle_is_not_there(slow: World) -> None:
+    request = describe_pages()
+    answer = slow.begin(request, 0)
+    await slow.broker.topics.delete([NAMES[1]])
+    found = slow.read(request, 0, await slow.settled(answer))
+    codes = {each.name: each.error_code for each in found.topics}
+    assert codes[NAMES[1]] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
