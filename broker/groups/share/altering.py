@@ -1,7 +1,8 @@
 """Sets where a share group without members begins in partitions (KIP-932, AlterShareGroupOffsets).
 
 The states are noted as being made, made with their start, and noted as made, as those of a group's
-first read are. The state's epoch is the group's; a new group begins its first one.
+first read are, and never while those are made. The state's epoch is the group's; a new group begins
+its first one.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from uuid import UUID
 from broker.groups.row_writer import RowWriter
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.persister import SharePersister
+from broker.groups.share.rounds import StateRounds
 from broker.groups.share.states import without
 from broker.groups.subscriptions import Target
 from broker.runtime.deferred import Deferred
@@ -27,18 +29,26 @@ Refused = dict[Place, KafkaError]
 class Altering:
     """Sets starts. Used from the event loop only."""
 
-    def __init__(self, persister: SharePersister, rows: RowWriter) -> None:
+    def __init__(self, persister: SharePersister, rows: RowWriter, rounds: StateRounds) -> None:
         """Nothing is being set."""
         self._persister = persister
         self._rows = rows
+        self._rounds = rounds
 
     def begin_at(
         self, share: ShareGroup, starts: Mapping[Place, int], image: MetadataImage
     ) -> Deferred[Refused]:
         """Sets the starts of partitions that exist; settled when that is durable.
 
-        Fails with KafkaError when the group itself cannot be stored.
+        Waits for the states of the group that are being made. Fails with KafkaError: when the group
+        itself cannot be stored, or has members by then.
         """
+        return self._rounds.alone(share, partial(self._set, share, starts, image))
+
+    def _set(
+        self, share: ShareGroup, starts: Mapping[Place, int], image: MetadataImage
+    ) -> Deferred[Refused]:
+        _check_empty(share)
         answer: Deferred[Refused] = Deferred()
         refused: Refused = {}
         places = _by_topic(starts)
@@ -88,6 +98,13 @@ class Altering:
         made = without(places, lacking)
         share.set_states(share.states.failed(lacking).finished(made))
         return None if share.is_over else self._rows.store(share)
+
+
+def _check_empty(share: ShareGroup) -> None:
+    if share.is_over:  # it went to another coordinator, or was deleted, meanwhile
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+    if share.members:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {share.group_id} is not empty.")
 
 
 def _by_topic(places: Mapping[Place, object]) -> Target:

@@ -21,6 +21,7 @@ from broker.groups.share.heartbeat import ShareHeard, ShareHeartbeat, check_epoc
 from broker.groups.share.initializing import Initializing
 from broker.groups.share.member import ShareMember
 from broker.groups.share.persister import SharePersister
+from broker.groups.share.rounds import StateRounds
 from broker.groups.subscriptions import Target
 from broker.groups.surroundings import Surroundings
 from broker.runtime.deadlines import Deadline, Deadlines
@@ -48,9 +49,10 @@ class ShareGroups:
         self._rows = rows
         self._around = around
         self._footprint = footprint
-        self._initializing = Initializing(persister, rows)
+        self._rounds = StateRounds()
+        self._initializing = Initializing(persister, rows, self._rounds)
         self._forgetting = Forgetting(persister, rows)
-        self._altering = Altering(persister, rows)
+        self._altering = Altering(persister, rows, self._rounds)
         self.count: int = 0
         """Epochs that began."""
 
@@ -121,12 +123,16 @@ class ShareGroups:
     def _stored(self, share: ShareGroup, heard: ShareHeard, *, may_wait: bool) -> ShareOutcome:
         """Writes what changed, and makes the states of partitions that lack them."""
         missing = self._initializing.begin(share, self._around.image())
-        written = self._rows.store(share)
-        waits = may_wait and self._initializing.is_under_way(share)
-        if written is None and not missing and not waits:
-            return heard
+        waits = may_wait and self._rounds.is_under_way(share)
         answer: Deferred[ShareHeard] = Deferred()
         then = partial(self._written, share, heard, missing, answer, waits=waits)
+        try:
+            written = self._rows.store(share)
+        except Exception as error:  # noqa: BLE001 - the round has to end
+            then(None, error)
+            return answer
+        if written is None and not missing and not waits:
+            return heard
         if written is None:
             then(None, None)
         else:
@@ -149,25 +155,51 @@ class ShareGroups:
                 self._initializing.end(share)
             answer.fail(error)
             return
-        waits = waits and self._initializing.is_under_way(share)
+        waits = waits and self._rounds.is_under_way(share)
         if waits:
-            again = partial(self._again, share, heard, answer)
-            self._initializing.when_done(share, again)
+            is_made = self._initializing.is_under_way(share)
+            again = partial(self._again, share, heard, answer, is_made=is_made)
+            self._rounds.when_done(share, again)
         if missing:
             self._initializing.make(share, missing)
         if not waits:
             answer.resolve(heard)
 
-    def _again(self, share: ShareGroup, heard: ShareHeard, answer: Deferred[ShareHeard]) -> None:
-        """States were made: the member that waited receives its part of them."""
+    def _again(
+        self,
+        share: ShareGroup,
+        heard: ShareHeard,
+        answer: Deferred[ShareHeard],
+        *,
+        is_made: bool,
+    ) -> None:
+        """States were made, or starts set: the member that waited receives its part of them.
+
+        After starts that were set, the states of other partitions are made before.
+        """
         if share.is_over:  # it went to another coordinator meanwhile
             answer.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
             return
+        try:
+            heard = self._part(share, heard)
+            if is_made:
+                self._answer(share, heard, answer)
+                return
+            outcome = self._stored(share, heard, may_wait=True)
+        except Exception as error:  # noqa: BLE001 - who waits must not wait for ever
+            answer.fail(error)
+            return
+        if isinstance(outcome, Deferred):
+            outcome.listen(partial(_hand_on, answer))
+        else:
+            answer.resolve(outcome)
+
+    def _part(self, share: ShareGroup, heard: ShareHeard) -> ShareHeard:
         member = share.members.get(heard.member_id)
-        if member is not None:
-            after = self._settled(share, member, bumps=False, at_once=True)
-            heard = ShareHeard(after.member_id, after.epoch, after.assigned)
-        self._answer(share, heard, answer)
+        if member is None:
+            return heard
+        after = self._settled(share, member, bumps=False, at_once=True)
+        return ShareHeard(after.member_id, after.epoch, after.assigned)
 
     def _answer(self, share: ShareGroup, heard: ShareHeard, answer: Deferred[ShareHeard]) -> None:
         def stored(_: None, error: BaseException | None) -> None:
@@ -213,7 +245,8 @@ class ShareGroups:
 
     def begin_at(self, share: ShareGroup, starts: Mapping[Place, int]) -> Deferred[Refused]:
         """Sets where a group without members begins in partitions; settled when that is durable,
-        with those that could not be set. Fails with KafkaError.
+        with those that could not be set. Fails with KafkaError: NON_EMPTY_GROUP (68) when a
+        member joined before it began.
         """
         return self._altering.begin_at(share, starts, self._around.image())
 
@@ -231,6 +264,16 @@ class ShareGroups:
         """Forgets topics that are gone; the share coordinator forgets their states."""
         if self._forgetting.drop(share, self._around.image()):
             self._rows.store_later(share)
+
+
+def _hand_on(
+    answer: Deferred[ShareHeard], heard: ShareHeard | None, error: BaseException | None
+) -> None:
+    if error is None:
+        assert heard is not None
+        answer.resolve(heard)
+    else:
+        answer.fail(error)
 
 
 def _updated(member: ShareMember, beat: ShareHeartbeat) -> ShareMember:

@@ -4,53 +4,50 @@ Of one group one round at a time: the states are noted as being made, made, and 
 round that a crash cut short begins again with the next heartbeat.
 """
 
-from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
 from broker.groups.row_writer import RowWriter
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.persister import UNINITIALIZED, SharePersister
+from broker.groups.share.rounds import StateRounds
 from broker.groups.share.states import without
 from broker.groups.subscriptions import Target
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, refused
 from broker.runtime.event_log import event
+from broker.runtime.gathering import chain
 from broker.topics.metadata_image import MetadataImage
-
-Done = Callable[[], None]
 
 
 class Initializing:
-    """Rounds of all groups. Used from the event loop only."""
+    """StateRounds of all groups. Used from the event loop only."""
 
-    def __init__(self, persister: SharePersister, rows: RowWriter) -> None:
+    def __init__(self, persister: SharePersister, rows: RowWriter, rounds: StateRounds) -> None:
         """Nothing is being made."""
         self._persister = persister
         self._rows = rows
-        self._waiting: dict[ShareGroup, list[Done]] = {}
+        self._rounds = rounds
+        self._making: set[ShareGroup] = set()
 
     def is_under_way(self, share: ShareGroup) -> bool:
         """True while states are being made for the group."""
-        return share in self._waiting
-
-    def when_done(self, share: ShareGroup, done: Done) -> None:
-        """Called at the end of the round that is under way."""
-        self._waiting[share].append(done)
+        return share in self._making
 
     def begin(self, share: ShareGroup, image: MetadataImage) -> Target:
-        """Notes what has to be made, if that is not under way; nothing when all is there."""
-        if self.is_under_way(share):
+        """Notes what has to be made, if no round is under way; nothing when all is there."""
+        if self._rounds.is_under_way(share):
             return {}
         missing = share.states.missing(share.topics, image)
         if missing:
-            self._waiting[share] = []
+            self._rounds.begin(share)
+            self._making.add(share)
             share.set_states(share.states.begun(missing, image))
         return missing
 
     def end(self, share: ShareGroup) -> None:
         """Ends the round; what could not be made is begun again by a later heartbeat."""
-        for done in self._waiting.pop(share):
-            done()
+        self._making.discard(share)
+        self._rounds.end(share)
 
     def make(self, share: ShareGroup, partitions: Target) -> None:
         """Makes the states that were noted."""
@@ -74,15 +71,15 @@ class Initializing:
             made.listen(partial(settled, (topic, index)))
 
     def _initialized(self, share: ShareGroup, topic: UUID, index: int) -> Deferred[None]:
-        epoch = share.epoch
-        return self._persister.initialize(share.group_id, topic, index, epoch, UNINITIALIZED)
+        make = self._persister.initialize
+        try:
+            return make(share.group_id, topic, index, share.epoch, UNINITIALIZED)
+        except Exception as error:  # noqa: BLE001 - the round has to end
+            return refused(error)
 
     def _made(self, share: ShareGroup, partitions: Target, failed: dict[UUID, set[int]]) -> None:
         lacking = {topic: frozenset(indexes) for topic, indexes in failed.items()}
         made = without(partitions, lacking)
         share.set_states(share.states.failed(lacking).finished(made))
-        written = None if share.is_over else self._rows.store(share)
-        if written is None:
-            self.end(share)
-        else:
-            written.listen(lambda _, __: self.end(share))
+        written = chain(lambda: None if share.is_over else self._rows.store(share))
+        written.listen(lambda _, __: self.end(share))
