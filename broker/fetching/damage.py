@@ -7,6 +7,7 @@ counted, logged once a minute for each partition, and kept with the findings of 
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker.runtime.event_log import event
@@ -60,12 +61,15 @@ class DamageMet:
         self._away = away
         self._probes = probes
         self._ledger = ledger
+        self._under_way: dict[tuple[object, int], asyncio.Future[None]] = {}
         self._reported_at: dict[tuple[str, int], float] = {}
 
     def settle(self, ranges: Sequence[Unverified], done: Done) -> None:
         """Checks each on its lane; `done` is called on the loop, in the end or when it is late.
 
-        What comes from a store may take its time: it goes on, for who asks again.
+        What comes from a store may take its time: it goes on, for who asks again. Of one place one
+        check is under way: who asks for it meanwhile gets its end, then reads and perhaps asks
+        for more.
         """
         is_away = any(each.is_away for each in ranges)
         patience = self._away.wait_seconds if self._away is not None and is_away else None
@@ -80,10 +84,19 @@ class DamageMet:
         waiting.add_done_callback(settled)
 
     def _check(self, each: Unverified) -> asyncio.Future[None]:
-        lane = self._away if each.is_away and self._away is not None else self._lane
-        check = lane.run(each.settle)
-        check.add_done_callback(_look_at)
+        place = each.place
+        check = self._under_way.get(place)
+        if check is None:
+            lane = self._away if each.is_away and self._away is not None else self._lane
+            check = self._under_way[place] = lane.run(each.settle)
+            check.add_done_callback(partial(self._ended, place))
         return check
+
+    def _ended(self, place: tuple[object, int], check: asyncio.Future[None]) -> None:
+        """Looks at its error: one that comes too late for its fetch comes to the next one."""
+        self._under_way.pop(place)
+        if not check.cancelled():
+            check.exception()
 
     def _has_failed(self, check: asyncio.Future[None]) -> bool:
         error = None if check.cancelled() else check.exception()
@@ -104,9 +117,3 @@ class DamageMet:
             self._reported_at.clear()
         self._reported_at[key] = now
         event("damage_not_served", "error", log=repr(partition), offset=offset, detail=what)
-
-
-def _look_at(check: asyncio.Future[None]) -> None:
-    """An error that comes too late for its fetch was seen: the next one meets it again."""
-    if not check.cancelled():
-        check.exception()

@@ -45,6 +45,10 @@ class Unverified(Protocol):
         """The segment of the slice."""
 
     @property
+    def place(self) -> tuple[object, int]:
+        """The segment and where in it: ranges of one place are settled one after the other."""
+
+    @property
     def is_away(self) -> bool:
         """True when it takes the tier's store, which may take its time."""
 

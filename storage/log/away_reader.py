@@ -58,6 +58,11 @@ class AwayRange(NamedTuple):
         """The segment of the bytes."""
         return self.read.segment
 
+    @property
+    def place(self) -> tuple[Segment, int]:
+        """The segment, and the offset that is read from."""
+        return self.read.segment, self.read.offset
+
     def settle(self) -> None:
         """Bring and check it. Blocks for as long as the store does. DiskError, CorruptLog.
 

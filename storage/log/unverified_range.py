@@ -31,6 +31,11 @@ class UnverifiedRange(NamedTuple):
     """All its offsets are lower than this one."""
     is_away: bool = False
 
+    @property
+    def place(self) -> tuple[Segment, int]:
+        """The segment and the position."""
+        return self.segment, self.position
+
     def settle(self) -> None:
         """Check what is not known yet and note it at the segment. Blocks. DiskError.
 

@@ -1,0 +1,103 @@
+"""Fetches of records that a slow store has."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.runtime.deferred import Deferred
+from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.errors import ErrorCode
+from protocol.records.batch import iter_headers
+from storage.tier.port import StoreError
+from tests.support.worlds.tiered_world import TieredWorld
+
+VERSION = 12
+
+
+@pytest.fixture
+async def world() -> TieredWorld:
+    """A topic with two batches in one segment of the store, which is silent."""
+    world = TieredWorld()
+    await world.make_topic()
+    await world.produce(b"a")
+    await world.produce(b"b")
+    world.roll()
+    world.send_away()
+    world.away.held = True
+    return world
+
+
+def request(offset: int, max_bytes: int = 1 << 20, max_wait_ms: int = 0) -> FetchRequest:
+    part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
+    topics = [FetchTopic(topic="t", partitions=[part])]
+    return FetchRequest(max_wait_ms=max_wait_ms, session_epoch=-1, topics=topics)
+
+
+async def fetch(world: TieredWorld, offset: int, **how: int) -> Any:
+    answer = await world.call(request(offset, **how), VERSION)
+    return answer.responses[0].partitions[0]
+
+
+def offsets_of(part: Any) -> list[int]:
+    return [header.base_offset for _, header in iter_headers(part.records)]
+
+
+async def settled(world: TieredWorld, answer: Deferred[Any]) -> Any:
+    read = world.read(request(0), VERSION, await world.settled(answer))
+    return read.responses[0].partitions[0]
+
+
+async def test_polls_of_one_range_take_one_thread(world: TieredWorld) -> None:
+    for max_bytes in (1 << 20, 1 << 20, 1 << 19, 1 << 20):
+        assert offsets_of(await fetch(world, 0, max_bytes=max_bytes)) == []
+    assert len(world.away.waiting) == 1
+    world.away.release()
+    await asyncio.sleep(0)
+    world.away.held = False
+    assert offsets_of(await fetch(world, 0)) == [0, 1]
+
+
+async def test_all_that_wait_for_a_range_get_what_was_brought(world: TieredWorld) -> None:
+    answers = [world.begin(request(0), VERSION) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert len(world.away.waiting) == 1
+    world.away.release()
+    assert [offsets_of(await settled(world, each)) for each in answers] == [[0, 1]] * 3
+
+
+async def test_all_that_wait_for_a_range_hear_that_it_failed_and_the_next_one_asks_again(
+    world: TieredWorld,
+) -> None:
+    answers = [world.begin(request(0), VERSION) for _ in range(3)]
+    gone = world.lose_objects()
+    await asyncio.sleep(0)
+    world.away.release()
+    codes = [(await settled(world, each)).error_code for each in answers]
+    assert codes == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
+    world.store.objects.update(gone)
+    world.away.held = False
+    assert offsets_of(await fetch(world, 0)) == [0, 1]
+
+
+async def test_other_ranges_have_threads_of_their_own(world: TieredWorld) -> None:
+    answers = [world.begin(request(offset), VERSION) for offset in (0, 1)]
+    await asyncio.sleep(0)
+    assert len(world.away.waiting) == 2
+    world.away.release()
+    world.away.release()
+    assert [offsets_of(await settled(world, each)) for each in answers] == [[0, 1], [1]]
+
+
+async def test_a_refused_check_is_not_kept(world: TieredWorld) -> None:
+    run = world.away.run
+
+    def refuse(work: Any) -> asyncio.Future[None]:
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        answer.set_exception(StoreError("tier-reads", "read", "too many wait already"))
+        return answer
+
+    world.away.run = refuse
+    assert (await fetch(world, 0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    world.away.run, world.away.held = run, False
+    assert offsets_of(await fetch(world, 0)) == [0, 1]
