@@ -131,7 +131,7 @@ class Acknowledgement:
     def publish(self) -> None:
         """Makes the change the window's."""
         for batch, runs in self._edits:
-            batch.runs = runs
+            self._window.set_runs(batch, runs)
         self._window.finished += self._finishing
         for lock, count in self._taken:
             lock.held -= count

@@ -135,7 +135,7 @@ class Acquisition:
                 part = next(rest, None)
             if at <= run.last:
                 runs.append(run if at == run.first else run._replace(first=at))
-        batch.runs = merged(runs)
+        self._window.set_runs(batch, merged(runs))
 
     def _take_fresh(self, index: int, first: int, last: int, most: int) -> int:
         """Takes of offsets that a restart lost sight of, as of new ones. Returns the place behind

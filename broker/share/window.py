@@ -45,6 +45,8 @@ class InFlightWindow:
         """Number of offsets from `start` on whose state is final, or will be after a write."""
         self.known = 0
         """Number of offsets from `start` on that have a state here; all of them without a delay."""
+        self.run_count = 0
+        """Number of runs in all batches: no fewer than the ranges of its stored state."""
         self.freed: list[tuple[int, int]] | None = None
         """Ranges that became free, both ends included; None for who asks `next_fetch`."""
         self._firsts: list[int] = []
@@ -122,11 +124,19 @@ class InFlightWindow:
         """Puts batches in the place of `count` old ones. What was counted stays right only if no
         finished offset comes or goes.
         """
+        old = self.batches[index : index + count]
+        self.run_count += _runs_in(batches) - _runs_in(old)
         self.batches[index : index + count] = batches
         self._firsts[index : index + count] = [batch.first for batch in batches]
 
+    def set_runs(self, batch: InFlightBatch, runs: list[Run]) -> None:
+        """Gives a batch of the window other runs."""
+        self.run_count += len(runs) - len(batch.runs)
+        batch.runs = runs
+
     def append(self, batch: InFlightBatch) -> None:
         """Takes a batch in behind all others."""
+        self.run_count += len(batch.runs)
         self.batches.append(batch)
         self._firsts.append(batch.first)
         self._count(batch)
@@ -134,6 +144,7 @@ class InFlightWindow:
     def insert(self, batch: InFlightBatch) -> None:
         """Takes a batch in whose offsets have no state here."""
         index = bisect_right(self._firsts, batch.first)
+        self.run_count += len(batch.runs)
         self.batches.insert(index, batch)
         self._firsts.insert(index, batch.first)
         self._count(batch)
@@ -162,6 +173,7 @@ class InFlightWindow:
                 index += 1
 
     def _count(self, batch: InFlightBatch) -> None:
+        """Counts the offsets of a batch."""
         self.known += self._counted(batch.runs[0].first, batch.last)
         self.finished += sum(
             self._counted(run.first, run.last) for run in batch.runs if run.state >= ACKNOWLEDGED
@@ -186,7 +198,7 @@ class InFlightWindow:
                 self._account(old, new)
                 _add_parts(runs, run, new)
             if len(changed) > before:
-                batch.runs = merged(runs)
+                self.set_runs(batch, merged(runs))
         return changed
 
     def advance(self) -> None:
@@ -218,7 +230,8 @@ class InFlightWindow:
         passed = self.index_of(self.start) + 1
         kept = []
         for batch in self.batches[:passed]:
-            batch.runs = [run for run in batch.runs if run.last >= self.start or _is_held(run)]
+            left = [run for run in batch.runs if run.last >= self.start or _is_held(run)]
+            self.set_runs(batch, left)
             if batch.runs:
                 kept.append(batch)
         self.put(0, passed, kept)
@@ -234,6 +247,10 @@ class InFlightWindow:
     def _counted(self, first: int, last: int) -> int:
         """Number of offsets of a range from `start` on."""
         return max(last - max(first, self.start) + 1, 0)
+
+
+def _runs_in(batches: list[InFlightBatch]) -> int:
+    return sum(len(batch.runs) for batch in batches)
 
 
 def _without_new(batch: InFlightBatch) -> list[InFlightBatch]:

@@ -18,7 +18,13 @@ from broker.share.state.key import ShareKey
 from broker.share.state.loading import RememberedShareStates, remembered
 from broker.share.state.merge import merge
 from broker.share.state.needed import NeededOffsets
-from broker.share.state.records import ShareUpdate, snapshot_row, tombstone_row, update_row
+from broker.share.state.records import (
+    ShareUpdate,
+    most_snapshot_bytes,
+    snapshot_row,
+    tombstone_row,
+    update_row,
+)
 from broker.share.state.remembered import UNKNOWN, SharePartitionState
 from broker.share.state.topic import share_state_topic
 from broker.share.state.turn_writes import TurnWrites
@@ -284,8 +290,7 @@ class ShareCoordinator:
             return None if base is None else base.changed(leader_epoch, start, finished, batches)
 
         state = before.changed(leader_epoch, start, finished, batches)
-        settings = self._config.broker_config
-        if before.updates >= settings.share_coordinator_snapshot_update_records_per_snapshot:
+        if self._is_snapshot_due(key, before, state):
             now_ms = self._clock.now_ms()
 
             def as_snapshot(base: Remembered) -> Remembered:
@@ -297,6 +302,15 @@ class ShareCoordinator:
         return self._put(
             PendingChange(key, state, changed, is_whole=False), update_row(key, update)
         )
+
+    def _is_snapshot_due(
+        self, key: ShareKey, before: SharePartitionState, state: SharePartitionState
+    ) -> bool:
+        """False as long as a snapshot would be too large to be written: updates go on."""
+        settings = self._config.broker_config
+        if before.updates < settings.share_coordinator_snapshot_update_records_per_snapshot:
+            return False
+        return self._writes.fits(most_snapshot_bytes(key, state))
 
     def _put_snapshot(
         self, key: ShareKey, state: SharePartitionState, apply: Apply

@@ -9,16 +9,17 @@ frees more records than it writes. Work is done in slices, so that no request wa
 from collections.abc import Sequence
 
 from broker.partitions.partition import Partition
+from broker.runtime.deferred import Deferred, refused
 from broker.runtime.event_log import event
-from broker.runtime.gathering import all_of, wait_for
+from broker.runtime.gathering import wait_for
 from broker.share.state.coordinator import ShareCoordinator
 from broker.share.state.key import ShareKey
-from protocol.errors import KafkaError
-from storage.errors import StorageError
 
 AT_ONCE = 50
 """Share partitions whose snapshots are written together."""
 AT_ONCE_RANGES = 10_000
+MOST_NAMED = 20
+"""Events of one partition and one pass: a sick disk fails for all of them."""
 
 
 class ShareStatePruning:
@@ -33,17 +34,14 @@ class ShareStatePruning:
         for partition in self._served():
             end_offset = partition.log.snapshot.log_end_offset
             old = self._states.needed.old(partition.index, end_offset)
-            try:
-                await self._write(old)
-            except (KafkaError, StorageError) as error:
-                event("share_state_not_pruned", "warning", partition=partition, error=error)
+            await self._write(partition, old)
 
     async def prune(self) -> None:
         """Removes the records that no share partition is read from."""
         for partition in self._served():
             try:
                 await self._prune(partition)
-            except (KafkaError, StorageError) as error:
+            except Exception as error:  # noqa: BLE001 - the other partitions go on
                 event("share_state_not_pruned", "warning", partition=partition, error=error)
 
     def _served(self) -> Sequence[Partition]:
@@ -51,15 +49,30 @@ class ShareStatePruning:
         states = self._states
         return [each for each in states.topic.partitions if states.loading.has_read(each.index)]
 
-    async def _write(self, keys: Sequence[ShareKey]) -> None:
-        at = 0
+    async def _write(self, partition: Partition, keys: Sequence[ShareKey]) -> None:
+        at = failures = 0
         while at < len(keys):
             end, ranges = at, 0
             while end < len(keys) and end - at < AT_ONCE and ranges < AT_ONCE_RANGES:
                 ranges += self._states.ranges_of(keys[end])
                 end += 1
-            await wait_for(all_of([self._states.snapshot(key) for key in keys[at:end]]))
+            for key, written in [(key, self._snapshot(key)) for key in keys[at:end]]:
+                try:
+                    await wait_for(written)
+                except Exception as error:  # noqa: BLE001 - the other share partitions go on
+                    failures += 1
+                    if failures <= MOST_NAMED:
+                        event(
+                            "share_state_not_pruned", "warning",
+                            partition=partition, share=key.owner, error=error,
+                        )  # fmt: skip
             at = end
+
+    def _snapshot(self, key: ShareKey) -> Deferred[None]:
+        try:
+            return self._states.snapshot(key)
+        except Exception as error:  # noqa: BLE001 - as one that could not be written
+            return refused(error)
 
     async def _prune(self, partition: Partition) -> None:
         log = partition.log

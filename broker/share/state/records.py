@@ -24,6 +24,9 @@ T = TypeVar("T")
 SNAPSHOT, UPDATE = 0, 1
 UNKNOWN = -1
 SHORT = Struct(">h")
+SNAPSHOT_BYTES = 96
+"""Most that a snapshot takes without its ranges and the group's name; its key is 24 of that."""
+RANGE_BYTES = 20
 
 
 @message(flexible_from=None)
@@ -100,6 +103,11 @@ def snapshot_row(key: ShareKey, state: SharePartitionState) -> Row:
         state_batches=_stored(state.batches),
     )
     return _key(SNAPSHOT, key), SHORT.pack(0) + encode_bytes(value, 0)
+
+
+def most_snapshot_bytes(key: ShareKey, state: SharePartitionState) -> int:
+    """The most bytes that the key and the value of `snapshot_row` take, without making them."""
+    return SNAPSHOT_BYTES + len(key.group.encode()) + RANGE_BYTES * len(state.batches)
 
 
 def update_row(key: ShareKey, update: ShareUpdate) -> Row:

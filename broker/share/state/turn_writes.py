@@ -40,6 +40,10 @@ class TurnWrites:
         self._waiting.append(WaitingRow(owner, row, answer))
         return answer
 
+    def fits(self, row_bytes: int) -> bool:
+        """True when a row with so many bytes of key and value may be written."""
+        return BATCH_BYTES + RECORD_BYTES + row_bytes <= self._topic.batch_bytes
+
     def flush(self) -> None:
         """Writes what waits."""
         waiting, self._waiting = self._waiting, []

@@ -22,9 +22,9 @@ from broker.share.states import (
 from broker.share.waits.wheel import Due, DueWheel
 from broker.share.window import InFlightBatch, InFlightWindow
 
-MOST_BATCHES: Final = 40_000
-"""Batches in a window, and so ranges in its stored state: beyond, a record comes only when nobody
-holds another."""
+MOST_RUNS: Final = 45_000
+"""Runs in a window, and so ranges in its stored state; 1 MiB has room for 52,400.
+Beyond, a record comes only when nobody holds another."""
 NEARBY: Final = 8
 """Record batches without a free record that a fetch passes over, and sends, to come to the next."""
 MOST_STALE: Final = 1000
@@ -64,8 +64,8 @@ class DelayedRecords:
         """
         window = self._window
         unfinished = window.known - window.finished + self._ending_count
-        if len(window.batches) >= MOST_BATCHES and unfinished:
-            return 0
+        if unfinished and window.run_count + 2 * rules.max_record_locks >= MOST_RUNS:
+            return 0  # each record in flight may yet part a run in three
         return rules.max_record_locks - unfinished
 
     def write_begins(self, write: StateWrite) -> None:

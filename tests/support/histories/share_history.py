@@ -84,7 +84,9 @@ class ShareHistory:
         self._check()
 
     def _check(self) -> None:
-        self.model.compare(self.real.window)
+        window = self.real.window
+        self.model.compare(window)
+        assert window.run_count == sum(len(batch.runs) for batch in window.batches)
         for at, record in self.model.records.items():
             assert record.state != ACQUIRED or record.lock in self.timer.running, f"{at} for ever"
             is_open = not record.is_final and at >= self.real.start

@@ -10,7 +10,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import wait_for
 from broker.share.state.coordinator import NOTHING, ShareChange, ShareCoordinator
 from broker.share.state.key import ShareKey
-from broker.share.state.records import StoredShare, read_row
+from broker.share.state.records import StoredShare, most_snapshot_bytes, read_row, snapshot_row
 from broker.share.state.remembered import SharePartitionState
 from broker.share.states import StateBatch
 from protocol.apis import delete_topics
@@ -261,3 +261,33 @@ async def test_unreadable_records_are_counted_and_stepped_over() -> None:
     await states(again).load()
     assert states(again).states == share.states
     assert states(again).loading.unreadable_records == 1
+
+
+async def test_a_snapshot_that_is_too_large_stops_no_change() -> None:
+    world, key = await made(
+        share_coordinator_state_topic_num_partitions="1",
+        share_coordinator_snapshot_update_records_per_snapshot="1",
+    )
+    await done(states(world).initialize(key, 1, 0))
+    for first in (0, 80_000):
+        many = [StateBatch(at, at, 2, 1) for at in range(first + 1, first + 60_001, 2)]
+        await done(states(world).write(key, change(*many, start=0)))
+    for at in (160_001, 160_003, 160_005):
+        await done(states(world).write(key, change(StateBatch(at, at, 2, 1), start=0)))
+    remembered = states(world).summary(key)
+    assert len(remembered.batches) == 60_003
+    again = await world.reborn()
+    await states(again).load()
+    assert states(again).states[key].batches == remembered.batches
+    await done(states(world).write(key, change(start=170_000)))
+    assert states(world).summary(key).updates == 0, "a snapshot again, once it fits"
+
+
+@pytest.mark.parametrize("ranges", [0, 1, 300])
+def test_the_size_of_a_snapshot_is_not_taken_for_less(ranges: int) -> None:
+    key = ShareKey("gr\u00fc\u00dfe" * 9, UUID(int=7), 1 << 30)
+    batches = [StateBatch(at, at, 2, 1) for at in range(ranges)]
+    state = NOTHING._replace(finished=1 << 30, batches=batches)
+    name, value = snapshot_row(key, state)
+    assert value is not None
+    assert len(name) + len(value) <= most_snapshot_bytes(key, state) <= len(name + value) + 64

@@ -162,3 +162,21 @@ async def test_the_power_goes_after_what_came_before_has_gone(durability: str) -
     again = TransactionWorld(world.fs.after_crash(7), world.seed + 1, **world.settings)
     await states(again).load()
     assert states(again).states == states(world).states
+
+
+async def test_one_queue_that_fails_stops_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    world, key = await made(**ONE)
+    keys = [key._replace(group=f"g{number}") for number in range(3)]
+    for each in keys:
+        await done(states(world).initialize(each, 1, 0))
+    many = [StateBatch(at, at, 2, 1) for at in range(1, 60_001, 2)]
+    await done(states(world).write(keys[0], change(*many, start=0)))
+    more = [StateBatch(at, at, 2, 1) for at in range(60_001, 120_001, 2)]
+    await done(states(world).write(keys[0], change(*more, start=0)))
+    pruning = world.broker.share_pruning
+    await pruning.renew()
+    await accept(world, keys[1], range(50))
+    await pruning.renew()
+    epochs = [states(world).summary(each).snapshot_epoch for each in keys]
+    assert epochs[2] == 1
+    assert keys[0].owner in capsys.readouterr().err
