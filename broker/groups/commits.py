@@ -4,7 +4,8 @@ An offset counts, and its commit is answered, when its record is durable. Rules:
 `OffsetMetadataManager` and `ClassicGroup.validateOffsetCommit`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.members import MemberClaim
@@ -14,9 +15,13 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets, bytes_of
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
 from broker.groups.requests import CommitAsked
+from broker.groups.row_writer import in_batches
 from broker.groups.streams.commits import check_streams_commit
 from broker.groups.streams.group import StreamsGroup
 from broker.runtime.deferred import Deferred, resolved
+from broker.runtime.gathering import after_success, all_of
+from broker.runtime.memory_account import ENTRY_BYTES
+from broker.state.state_topic import Row
 from protocol.errors import ErrorCode, KafkaError
 
 NO_GENERATION = -1
@@ -91,6 +96,7 @@ class Commits:
         """These are what the log says now."""
         count, size_bytes = self.growth(group, offsets)
         group.offsets.update(offsets)
+        self._taken_back(group, offsets)
         self.stored += count
         if size_bytes:
             self._grow(group, size_bytes)
@@ -119,8 +125,16 @@ class Commits:
                 self.stored -= 1
                 self._grow(group, -bytes_of(gone))
 
+    def drop(self, group: Group) -> None:
+        """Forgets a group without its log: it is another node's, or gone."""
+        self.forget(group, list(group.offsets))
+        self._taken_back(group, list(group.going))
+
     def take_back(self, group: Group, places: Sequence[Place]) -> Deferred[None]:
-        """Forgets offsets at once; settled when that is durable."""
+        """Forgets offsets at once; settled when that is durable.
+
+        What could not be written is written again when these are taken back again.
+        """
         known = [each for each in places if self._is_known(group, each)]
         self.forget(group, known)
         self._pending.supersede(group.group_id, known)
@@ -129,11 +143,33 @@ class Commits:
                 write.pop(place, None)
         if not known:
             return resolved(None)
-        rows: list[tuple[bytes, bytes | None]] = [
-            (offset_key(group.group_id, *place), None) for place in known
-        ]
-        return self._log.write(group.group_id, rows)
+        return self._write_deletions(group, known)
+
+    def _write_deletions(self, group: Group, places: Sequence[Place]) -> Deferred[None]:
+        """Writes that offsets are gone, in as many batches as that takes."""
+        known = {offset_key(group.group_id, *place): place for place in places}
+        self.stored_bytes += ENTRY_BYTES * sum(each not in group.going for each in places)
+        number = group.begin_deletion(places)
+        parts = []
+        rows: list[Row] = [(key, None) for key in known]
+        for some in in_batches(rows, self._log.batch_bytes // 2):
+            gone = [known[key] for key, _ in some]
+            done = partial(self._taken_back, group, gone, number)
+            parts.append(after_success(self._log.write(group.group_id, some), done))
+        return all_of(parts)
+
+    def _taken_back(self, group: Group, places: Iterable[Place], number: int | None = None) -> None:
+        """The log says so now (by the write with this number), or something later."""
+        going = group.going
+        for place in places if going else ():
+            if place in going and number in {None, going[place]}:
+                del going[place]
+                self.stored_bytes -= ENTRY_BYTES
+
+    def owed_rows(self, group: Group) -> list[Row]:
+        """Records of offsets that were taken back, as far as they are not known to be durable."""
+        return [(offset_key(group.group_id, *place), None) for place in group.going]
 
     def _is_known(self, group: Group, place: Place) -> bool:
-        is_written = place in group.offsets or group.is_writing(place)
+        is_written = place in group.offsets or place in group.going or group.is_writing(place)
         return is_written or self._pending.holds(group.group_id, place)

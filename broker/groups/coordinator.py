@@ -25,7 +25,7 @@ from broker.groups.loading import RememberedGroups, remembered
 from broker.groups.membership import Membership
 from broker.groups.offsets_topic import offsets_topic
 from broker.groups.pending import PendingOffsets
-from broker.groups.records.classic import group_key
+from broker.groups.removal import Removals
 from broker.groups.restoring import (
     restore_classic,
     restore_consumers,
@@ -48,7 +48,7 @@ from broker.runtime.gathering import chain, wait_for
 from broker.runtime.memory_account import MemoryClass
 from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
-from broker.state.state_topic import Row, StateTopic
+from broker.state.state_topic import StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
 from storage.env import Clock, Rng
@@ -85,6 +85,7 @@ class GroupCoordinator:
     pending: PendingOffsets
     """Offsets of transactions that have not ended."""
     transactional_commits: TransactionalCommits
+    removals: Removals
     loading: StateLoading[RememberedGroups]
 
     def __init__(
@@ -147,6 +148,7 @@ class GroupCoordinator:
         self.pending = PendingOffsets()
         self.commits = Commits(self.rebalances, self.topic, self.pending)
         self.transactional_commits = TransactionalCommits(self.rebalances, self.topic, self.pending)
+        self.removals = Removals(self.groups, self.commits, self.rebalances, self.topic)
         self.loading = StateLoading(
             services.lane,
             self.topic,
@@ -164,6 +166,7 @@ class GroupCoordinator:
     def check_loaded(self, group_id: str) -> None:
         """Raises when nothing can be said of this group now."""
         self.loading.check(group_id)
+        self.removals.check(group_id)
 
     def check_loaded_or_wait(self, group_id: str) -> None:
         """As `check_loaded`; of a group that has just got another coordinator, as if it were being
@@ -226,7 +229,7 @@ class GroupCoordinator:
                 ErrorCode.INVALID_GROUP_ID,
                 f"A group id may have at most {MAX_GROUP_ID_BYTES} bytes",
             )
-        if len(self.groups) >= self._settings.horolog_max_groups:
+        if len(self.groups) + len(self.removals) >= self._settings.horolog_max_groups:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"There are {len(self.groups)} groups: horolog.max.groups allows no more",
@@ -247,7 +250,8 @@ class GroupCoordinator:
         """True when there is nothing left of it, nor anything to come with a transaction."""
         is_empty = group.is_empty and group.state is not GroupState.DEAD and not group.pending
         is_for_offsets = group.group_type is not GroupType.SHARE
-        has_offsets = group.offsets or group.writes or group.group_id in self.pending.group_ids
+        has_written = group.offsets or group.writes or group.going
+        has_offsets = has_written or group.group_id in self.pending.group_ids
         return is_for_offsets and is_empty and not has_offsets
 
     def check_memory(self, size_bytes: int) -> None:
@@ -309,17 +313,7 @@ class GroupCoordinator:
         return self._take_out(group)
 
     def _take_out(self, group: Group) -> Deferred[None]:
-        if self.groups.get(group.group_id) is not group:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} not found.")
-        if not group.is_empty:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        self.commits.take_back(group, self._places(group))
-        rows: list[Row] = [(group_key(group.group_id), None)]
-        if isinstance(group.modern, ConsumerGroup | ShareGroup | StreamsGroup):
-            rows = group.modern.tombstones()
-        self.rebalances.close(group)
-        del self.groups[group.group_id]
-        return self.topic.write(group.group_id, rows)
+        return self.removals.take_out(group, self._places(group))
 
     async def expire(self) -> None:
         """Removes expired offsets, and groups that nothing is left of (KIP-211).
@@ -330,6 +324,8 @@ class GroupCoordinator:
             return
         now_ms = self._clock.now_ms()
         retention_ms = self._settings.offsets_retention_minutes * MINUTE_MS
+        for group_id in self.removals.owed:
+            await self._remove_again(group_id)
         for group in list(self.groups.values()):
             if group.state is GroupState.DEAD:
                 continue
@@ -340,6 +336,14 @@ class GroupCoordinator:
                     await wait_for(self.remove(group))
             except Exception as error:  # noqa: BLE001 - one group must not keep the others
                 event("offsets_not_expired", "warning", group=group.group_id, error=repr(error))
+
+    async def _remove_again(self, group_id: str) -> None:
+        written = self.removals.again(group_id)
+        try:
+            if written is not None:
+                await wait_for(written)
+        except Exception as error:  # noqa: BLE001 - one group must not keep the others
+            event("offsets_not_expired", "warning", group=group_id, error=repr(error))
 
     async def follow(self) -> None:
         """Runs what is due by a clock that was moved."""
@@ -385,9 +389,10 @@ class GroupCoordinator:
         for group_id, group in list(self.groups.items()):
             if self.topic.index_of(group_id) == partition.index:
                 self.rebalances.close(group)
-                self.commits.forget(group, list(group.offsets))
+                self.commits.drop(group)
                 del self.groups[group_id]
         self.pending.drop(lambda each: self.topic.index_of(each) == partition.index)
+        self.removals.lose(lambda each: self.topic.index_of(each) == partition.index)
 
     def stop(self) -> None:
         """Nobody waits any longer: clients look for another coordinator, or for this one later."""
@@ -439,7 +444,7 @@ class GroupCoordinator:
     def _places(self, group: Group) -> list[Place]:
         """Partitions with an offset of the group, committed or about to be."""
         written = (place for write in group.writes.values() for place in write)
-        return list({*group.offsets, *written, *self.pending.places(group.group_id)})
+        return list({*group.offsets, *group.going, *written, *self.pending.places(group.group_id)})
 
     def _drop_orphans(self, group: Group) -> None:
         """Offsets of topics whose deletion a crash cut short."""

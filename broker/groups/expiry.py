@@ -16,8 +16,10 @@ from broker.groups.records.classic import NONE
 def expired_offsets(
     group: Group, now_ms: int, retention_ms: int, is_pending: Callable[[str, Place], bool]
 ) -> list[Place]:
-    """The offsets whose time is over, but those that a transaction may replace."""
+    """The offsets whose time is over, but those that a transaction may replace; with
+    them those that were to go before, and may be there still."""
     found = _expired(group, now_ms, retention_ms)
+    found += [place for place in group.going if not group.is_writing(place)]
     return [place for place in found if not is_pending(group.group_id, place)]
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from broker.groups.classic.rebalance import GroupLog
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
-from broker.runtime.gathering import gather
+from broker.runtime.gathering import all_of
 from broker.state.state_topic import Row
 
 ROW_BYTES = 32  # of a record beside its key and value, at most
@@ -67,15 +67,14 @@ class RowWriter:
             group.owed = {**dict(rows), **group.owed}
             answer.fail(error)
 
-        batches: list[Deferred[None] | None] = [
-            self._log.write(group.group_id, some) for some in in_batches(rows, self.batch_bytes)
-        ]
-        whole = gather(batches, lambda _: None)
-        if isinstance(whole, Deferred):
-            whole.listen(written)
-        else:
-            written(None, None)
+        write_all(self._log, group.group_id, rows).listen(written)
         return answer
+
+
+def write_all(log: GroupLog, group_id: str, rows: list[Row]) -> Deferred[None]:
+    """Writes rows in as many batches as they need; settled when all are durable."""
+    batches = list(in_batches(rows, log.batch_bytes // 2))
+    return all_of([log.write(group_id, some) for some in batches])
 
 
 def in_batches(rows: list[Row], most_bytes: int) -> Iterator[list[Row]]:

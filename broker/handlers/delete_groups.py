@@ -3,7 +3,6 @@
 from functools import partial
 from typing import NamedTuple
 
-from broker.groups.classic.group import Group
 from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
@@ -42,21 +41,27 @@ def handle(
 def _delete(group_id: str, context: Context) -> Answer:
     try:
         context.require(AclOperation.DELETE, ResourceType.GROUP, group_id)
-        group = _empty_group(group_id, context)
+        removal = _removal(group_id, context)
     except KafkaError as error:
         return _refusal(group_id, context, error)
     return after(
-        context.services.groups.remove(group),
+        removal,
         lambda _: DeletableGroupResult(group_id=group_id),
         partial(_refusal, group_id, context),
     )
 
 
-def _empty_group(group_id: str, context: Context) -> Group:
-    group = context.services.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+def _removal(group_id: str, context: Context) -> Deferred[None]:
+    """The end of an Empty group, or the rest of one that an earlier request left."""
+    groups = context.services.groups
+    groups.loading.check(group_id)
+    rest = groups.removals.again(group_id)
+    if rest is not None:
+        return rest
+    group = groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if not group.is_empty:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-    return group
+    return groups.remove(group)
 
 
 def _refusal(group_id: str, context: Context, error: KafkaError) -> DeletableGroupResult:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, resolved
 from protocol.errors import KafkaError
 
 R = TypeVar("R")
@@ -43,6 +43,21 @@ def after(
 
     source.listen(settle)
     return answer
+
+
+def after_success(source: Deferred[S], then: Callable[[], None]) -> Deferred[None]:
+    """Done when `source` is, after a call of `then`; an error is handed on without it."""
+    done: Deferred[None] = Deferred()
+
+    def settle(_: S | None, error: BaseException | None) -> None:
+        if error is None:
+            then()
+            done.resolve(None)
+        else:
+            done.fail(error)
+
+    source.listen(settle)
+    return done
 
 
 def gather(answers: Sequence[T | Deferred[T]], join: Callable[[list[T]], R]) -> R | Deferred[R]:
@@ -78,11 +93,9 @@ def gather(answers: Sequence[T | Deferred[T]], join: Callable[[list[T]], R]) -> 
 
 def all_of(parts: Sequence[Deferred[None]]) -> Deferred[None]:
     """Done when all parts are; the first error fails it."""
-    return chain(*(partial(_itself, part) for part in parts))
-
-
-def _itself(part: Deferred[None]) -> Deferred[None]:
-    return part
+    open_parts: list[Deferred[None] | None] = list(parts)
+    whole = gather(open_parts, lambda _: None)
+    return whole if isinstance(whole, Deferred) else resolved(None)
 
 
 def both(first: Deferred[S], second: Deferred[T], join: Callable[[S, T], R]) -> Deferred[R]:

@@ -5,7 +5,7 @@ to state, `commits.py` judges commits. Names and rules are those of Kafka's `Cla
 """
 
 from collections import Counter
-from collections.abc import Container, Sized
+from collections.abc import Container, Iterable, Sized
 from enum import Enum
 from typing import Protocol
 
@@ -88,6 +88,8 @@ class Group:
         """About what `offsets` take in memory."""
         self.writes: dict[int, dict[Place, OffsetCommitValue]] = {}
         """Commits that are on their way to the disk."""
+        self.going: dict[Place, int] = {}
+        """Offsets that were taken back, by the write that says so; until it is durable."""
         self._write_number = 0
         self._footprint = footprint
         self._known: Counter[str] = Counter()
@@ -352,6 +354,12 @@ class Group:
         """A commit is on its way; the number takes it out of `writes` again."""
         self._write_number += 1
         self.writes[self._write_number] = offsets
+        return self._write_number
+
+    def begin_deletion(self, places: Iterable[Place]) -> int:
+        """Offsets go; the number is that of the write that says so."""
+        self._write_number += 1
+        self.going.update(dict.fromkeys(places, self._write_number))
         return self._write_number
 
     def is_writing(self, place: Place) -> bool:

@@ -119,6 +119,8 @@ async def test_offsets_deleted_while_a_commit_is_under_way_stay_deleted() -> Non
     deleted = Promise(world, delete_groups.DeleteGroupsRequest(groups_names=["g"]), 2)
     world.commit.sync()
     assert commit.answer.topics[0].partitions[0].error_code == 0
+    assert deleted.answer is None
+    world.commit.sync()
     assert deleted.answer.results[0].error_code == 0
     assert world.offsets() == {}
     again = world.restarted()
