@@ -13,6 +13,7 @@ from broker.groups.classic.members import Footprint, Joining, Member, MemberClai
 from broker.groups.classic.subscription import CONSUMER, union_of
 from broker.groups.group_type import GroupType
 from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, OffsetCommitValue
+from broker.groups.tally import NameTally
 from broker.runtime.deadlines import Deadline
 from protocol.errors import ErrorCode, KafkaError
 
@@ -92,7 +93,7 @@ class Group:
         """Offsets that were taken back, by the write that says so; until it is durable."""
         self._write_number = 0
         self._footprint = footprint
-        self._known: Counter[str] = Counter()
+        self._known = NameTally()
         self._topics: frozenset[str] | None = frozenset()
 
     # --- members ---
@@ -105,7 +106,7 @@ class Group:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
-        self._known.update(each.name for each in member.protocols)
+        self._known.add(each.name for each in member.protocols)
         self._footprint.count(member)
         if self.leader is None:
             self.leader = member.member_id
@@ -115,9 +116,9 @@ class Group:
 
     def update(self, member: Member, joining: Joining) -> None:
         """Takes over the new protocols of a member."""
-        self._known.subtract(each.name for each in member.protocols)
+        self._known.remove(each.name for each in member.protocols)
         member.update(joining)
-        self._known.update(each.name for each in member.protocols)
+        self._known.add(each.name for each in member.protocols)
         self._footprint.count(member)
 
     def give(self, member: Member, assignment: bytes) -> None:
@@ -131,7 +132,7 @@ class Group:
         member.session.cancel()
         self._footprint.forget(member)
         self.unsynced.discard(member.member_id)
-        self._known.subtract(each.name for each in member.protocols)
+        self._known.remove(each.name for each in member.protocols)
         if member.instance_id is not None:
             del self.instances[member.instance_id]
         if self.leader == member.member_id:
@@ -305,7 +306,7 @@ class Group:
     def select_protocol(self) -> str:
         """The protocol with most votes among those that all members know."""
         count = len(self.members)
-        candidates = frozenset(name for name, known in self._known.items() if known == count)
+        candidates = self._known.said_by(count)
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 

@@ -27,6 +27,7 @@ from broker.groups.records.consumer import (
     value_of,
 )
 from broker.groups.subscriptions import FIRST_EPOCH, Target, hash_of
+from broker.groups.tally import NameTally
 from broker.runtime.deadlines import Deadline
 from broker.state.state_topic import Row
 from broker.topics.metadata_image import MetadataImage
@@ -81,8 +82,8 @@ class ConsumerGroup:
         self.owed: dict[bytes, bytes | None] = {}
         """Rows that could not be written."""
         self._footprint = footprint
-        self._names: Counter[str] = Counter()
-        self._patterns: Counter[str] = Counter()
+        self._names = NameTally()
+        self._patterns = NameTally()
 
     # --- members ---
 
@@ -164,16 +165,16 @@ class ConsumerGroup:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
-        self._names.update(member.names)
+        self._names.add(member.names)
         if member.regex:
-            self._patterns[member.regex] += 1
+            self._patterns.add([member.regex])
         self.owners.update(dict.fromkeys(places, member.member_id))
         self._footprint.total_bytes += member.size_bytes
 
     def _uncount(self, member: ConsumerMember) -> None:
-        self._names.subtract(member.names)
+        self._names.remove(member.names)
         if member.regex:
-            self._patterns[member.regex] -= 1
+            self._patterns.remove([member.regex])
         for place in _places(member):
             del self.owners[place]
         self._footprint.total_bytes -= member.size_bytes
@@ -183,13 +184,14 @@ class ConsumerGroup:
     @property
     def patterns(self) -> frozenset[str]:
         """The regular expressions that members subscribe by."""
-        return frozenset(text for text, count in self._patterns.items() if count > 0)
+        return self._patterns.names
 
     @property
     def topics(self) -> frozenset[str]:
         """The names of all topics that members subscribe to."""
-        names = {name for name, count in self._names.items() if count > 0}
-        return frozenset(names.union(*(each.topics for each in self.expressions.values())))
+        return frozenset(
+            self._names.names.union(*(each.topics for each in self.expressions.values()))
+        )
 
     def subscribed(self, member: ConsumerMember, image: MetadataImage) -> frozenset[UUID]:
         """The topics that a member reads, as far as they exist."""

@@ -4,7 +4,6 @@ Pure: it knows no clock, no log and no loop. Every change of what is remembered 
 `rows`, in Kafka's order; `groups.py` writes them.
 """
 
-from collections import Counter
 from dataclasses import replace
 from enum import Enum
 from uuid import UUID
@@ -18,6 +17,7 @@ from broker.groups.share.assignor import ASSIGNORS, Partitions
 from broker.groups.share.member import ShareMember, stored_target
 from broker.groups.share.states import PartitionStates
 from broker.groups.subscriptions import FIRST_EPOCH, Target, hash_of
+from broker.groups.tally import NameTally
 from broker.runtime.deadlines import Deadline
 from broker.state.state_topic import Row
 from broker.topics.metadata_image import MetadataImage
@@ -55,7 +55,7 @@ class ShareGroup:
         self.owed: dict[bytes, bytes | None] = {}
         """Rows that could not be written."""
         self._footprint = footprint
-        self._names: Counter[str] = Counter()
+        self._names = NameTally()
 
         self.is_over = False
         """True once the group was deleted: nothing is written for it any more."""
@@ -87,7 +87,7 @@ class ShareGroup:
         if old is not None:
             self._uncount(old)
         self.members[member.member_id] = member
-        self._names.update(member.names)
+        self._names.add(member.names)
         self._footprint.total_bytes += member.size_bytes
 
     def remove(self, member: ShareMember) -> None:
@@ -102,7 +102,7 @@ class ShareGroup:
             self.rows.append((share_key(kind, self.group_id, member.member_id), None))
 
     def _uncount(self, member: ShareMember) -> None:
-        self._names.subtract(member.names)
+        self._names.remove(member.names)
         self._footprint.total_bytes -= member.size_bytes
 
     # --- topics, and the states of their partitions ---
@@ -110,7 +110,7 @@ class ShareGroup:
     @property
     def topics(self) -> frozenset[str]:
         """The names of all topics that members subscribe to."""
-        return frozenset(name for name, count in self._names.items() if count > 0)
+        return self._names.names
 
     def sees(self, image: MetadataImage) -> bool:
         """Looks at the topics; whether those that are read changed since."""
