@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from broker.runtime.answers import Answers
 from broker.runtime.deferred import Deferred
-from protocol.apis import describe_topic_partitions
+from protocol.apis import describe_topic_partitions, metadata
 from protocol.errors import ErrorCode
 from tests.support.worlds.handler_world import World
 
@@ -49,7 +50,24 @@ def describe_pages() -> Any:
     )
 
 
-REQUESTS: list[tuple[Callable[[], Any], int]] = [(describe_pages, 0)]
+def metadata_of(names: list[str], **how: Any) -> Any:
+    topics = [metadata.MetadataRequestTopic(name=name) for name in names]
+    return metadata.MetadataRequest(topics=topics, **how)
+
+
+def metadata_by_id() -> Any:
+    topics = [
+        metadata.MetadataRequestTopic(name=None, topic_id=UUID(int=n + 1)) for n in range(5000)
+    ]
+    return metadata.MetadataRequest(topics=topics)
+
+
+REQUESTS: list[tuple[Callable[[], Any], int]] = [
+    (describe_pages, 0),
+    (lambda: metadata_of(NAMES, include_topic_authorized_operations=True), 10),
+    (lambda: metadata_of(NAMES, allow_auto_topic_creation=True), 4),
+    (metadata_by_id, 12),
+]
 
 
 @pytest.mark.parametrize(("request_of", "version"), REQUESTS)
@@ -73,10 +91,15 @@ async def test_a_client_that_goes_leaves_no_work(
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_a_topic_that_goes_in_the_middle_is_not_there(slow: World) -> None:
-    request = describe_pages()
-    answer = slow.begin(request, 0)
+@pytest.mark.parametrize(
+    ("request_of", "version"), [(describe_pages, 0), (lambda: metadata_of(NAMES), 4)]
+)
+async def test_a_topic_that_goes_in_the_middle_is_not_there(
+    slow: World, request_of: Callable[[], Any], version: int
+) -> None:
+    request = request_of()
+    answer = slow.begin(request, version)
     await slow.broker.topics.delete([NAMES[1]])
-    found = slow.read(request, 0, await slow.settled(answer))
+    found = slow.read(request, version, await slow.settled(answer))
     codes = {each.name: each.error_code for each in found.topics}
     assert codes[NAMES[1]] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
