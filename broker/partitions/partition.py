@@ -5,25 +5,23 @@ How it is written to has a module of its own. Nothing here knows how requests an
 
 from __future__ import annotations  # functions are made per request: cheap ones
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from broker.partitions.lane_reads import LaneReads
 from broker.partitions.leadership import Leadership
-from broker.partitions.partition_services import PartitionServices, StoreSearches
+from broker.partitions.partition_services import PartitionServices
 from broker.partitions.writer import ACKS_ALL, PartitionWriter
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
 from broker.runtime.unpacking import RequestBudget
 from protocol.errors import ErrorCode, KafkaError
-from storage.errors import StorageError
 from storage.files.file_slice import FetchData
 from storage.log.log import Log
 from storage.producers.leader_epochs import EpochEnd
-from storage.search.segment_access import NotInMemory
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
-from storage.validation.unpacking import TooMuchWork, Work
+from storage.validation.unpacking import Work
 
 __all__ = [
     "ACKS_ALL",
@@ -36,16 +34,12 @@ __all__ = [
 T = TypeVar("T")
 
 UNKNOWN_EPOCH = -1
-SEARCH_AWAY_BYTES = 64 * 1024 * 1024
-"""Most that one search may unpack of what is in the tier's store."""
-SEARCH_BYTES = 4096
-"""Least unpacking budget of a search on the loop: that of a batch of that size."""
 
 
 class Partition:
     """One partition as the handlers see it. Used from the event loop only."""
 
-    __slots__ = ("_serving", "end_elsewhere", "leadership", "log", "writer")
+    __slots__ = ("_lanes", "_serving", "end_elsewhere", "leadership", "log", "writer")
 
     def __init__(self, log: Log, serving: PartitionServices) -> None:
         """Nothing is read or written."""
@@ -57,6 +51,7 @@ class Partition:
         self.end_elsewhere: int | None = None
         """High watermark that its leader, another node, has said lately."""
         self._serving = serving
+        self._lanes = LaneReads(log, serving)
 
     def led_by(self, leadership: Leadership) -> None:
         """In a fleet, from now on. Fetches that wait here look again."""
@@ -188,10 +183,10 @@ class Partition:
         """
         first = self.log.search.first_at_or_after
 
-        def search(may_wait: bool, work: Work) -> TimestampOffset | None:
-            return first(timestamp_ms, below=end, may_wait=may_wait, work=work)
+        def search(may_wait: bool, may_ask: bool, work: Work) -> TimestampOffset | None:
+            return first(timestamp_ms, below=end, may_wait=may_wait, may_ask=may_ask, work=work)
 
-        return self._search(search, budget or RequestBudget(), at_once=at_once)
+        return self._lanes.search(search, budget or RequestBudget(), at_once=at_once)
 
     def find_max_timestamp(
         self, end: int, *, at_once: bool = True, budget: RequestBudget | None = None
@@ -202,11 +197,11 @@ class Partition:
         """
         first = self.log.search.first_with_largest
 
-        def search(may_wait: bool, work: Work) -> TimestampOffset | None:
-            found = first(may_wait=may_wait, work=work)
+        def search(may_wait: bool, may_ask: bool, work: Work) -> TimestampOffset | None:
+            found = first(may_wait=may_wait, may_ask=may_ask, work=work)
             return None if found is None or found.offset >= end else found
 
-        return self._search(search, budget or RequestBudget(), at_once=at_once)
+        return self._lanes.search(search, budget or RequestBudget(), at_once=at_once)
 
     def find_segment_starts(
         self, timestamp_ms: int, max_count: int, now_ms: int
@@ -215,33 +210,22 @@ class Partition:
         starts = self.log.search.segment_starts
         return self.on_lane(lambda: starts(timestamp_ms, max_count, now_ms))
 
-    def on_lane(self, work: Callable[[], T]) -> Deferred[T]:
-        """Runs `work`, which reads only, on a lane; it takes no turn."""
-        answer: Deferred[T] = Deferred()
-        away = self._away
-        future = self._serving.lane.run(work) if away is None else away.run(work)
-        future.add_done_callback(lambda done: settle(answer, done))
-        return answer
+    def on_lane(self, work: Callable[[], T], at: int | None = None) -> Deferred[T]:
+        """Runs `work`, which reads only, on a lane; it takes no turn.
+
+        `at`: the least offset of the log that it reads. None: what it reads is here already.
+        """
+        return self._lanes.run(work, at)
 
     def on_lane_of_all(self, work: Callable[[], T]) -> Deferred[T]:
         """As `on_lane`, for what also reads other partitions: the tier's store may have them."""
-        answer: Deferred[T] = Deferred()
-        future = (self._serving.away or self._serving.lane).run(work)
-        future.add_done_callback(lambda done: settle(answer, done))
-        return answer
+        return self._lanes.run_anywhere(work)
 
     def on_unpacking_lane(
-        self, work: Callable[[Work], T], budget: RequestBudget | None = None
+        self, work: Callable[[Work], T], budget: RequestBudget | None = None, at: int | None = None
     ) -> Deferred[T]:
         """As `on_lane`, for what unpacks; TooMuchWork when that is more than `budget` has left."""
-        away = self._away
-        if away is not None:
-            return self.on_lane(lambda: work((budget or RequestBudget()).work(SEARCH_AWAY_BYTES)))
-        answer: Deferred[T] = Deferred()
-        self._serving.unpacking.on_lane(
-            budget or RequestBudget(), work, lambda done: settle(answer, done)
-        )
-        return answer
+        return self._lanes.unpack(work, budget or RequestBudget(), at)
 
     def alone_on_lane(self, work: Callable[[], T], budget: RequestBudget) -> Deferred[T]:
         """Runs on the disk's lane what may unpack much and does not tell beforehand.
@@ -250,60 +234,6 @@ class Partition:
         """
         answer: Deferred[T] = Deferred()
         self._serving.unpacking.alone(budget, lambda _: work(), lambda done: settle(answer, done))
-        return answer
-
-    @property
-    def _away(self) -> StoreSearches | None:
-        """Threads for reads that may ask the tier's store; None while all of the log is here."""
-        return self._serving.away if self.log.snapshot.first_local else None
-
-    def _search(
-        self,
-        search: Callable[[bool, Work], TimestampOffset | None],
-        budget: RequestBudget,
-        *,
-        at_once: bool,
-    ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
-        """Searches at once from memory, or on a lane, where a fault is detected again and
-        raised.
-        """
-        snapshot = self.log.snapshot
-        if snapshot.log_start_offset == snapshot.log_end_offset:
-            return None
-        if at_once:
-            try:
-                return self._serving.unpacking.at_once(
-                    SEARCH_BYTES, budget, lambda work: search(False, work)
-                )
-            except (NotInMemory, StorageError, TooMuchWork):
-                pass
-        away = self._away
-        if away is not None:
-            return self._search_away(away, search, budget)
-        return self.on_unpacking_lane(lambda work: search(True, work), budget)
-
-    def _search_away(
-        self,
-        threads: StoreSearches,
-        search: Callable[[bool, Work], TimestampOffset | None],
-        budget: RequestBudget,
-    ) -> Deferred[TimestampOffset | None]:
-        """Searches where the tier's store may be asked, for so long as is allowed."""
-        answer: Deferred[TimestampOffset | None] = Deferred()
-        future = threads.run(lambda: search(True, budget.work(SEARCH_AWAY_BYTES)))
-
-        def give_up() -> None:
-            if not answer.settled:
-                answer.fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The tier's store is slow"))
-
-        timer = asyncio.get_running_loop().call_later(threads.search_seconds, give_up)
-
-        def done(_: object) -> None:
-            timer.cancel()
-            if not answer.settled:
-                settle(answer, future)
-
-        future.add_done_callback(done)
         return answer
 
 

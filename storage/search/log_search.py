@@ -39,10 +39,11 @@ class LogSearch:
     """Every question of time that a log answers, and its aborted transactions.
 
     Each call works on the log's snapshot of that moment, changes nothing, may come from any thread
-    and may block, unless `may_wait` is False: NotInMemory then says to ask again on a lane. `below`
-    is the first offset that is not looked at; None is the high watermark. `clock` None is the
-    topic's (`horolog.search.clock`). Raises StorageError: CorruptLog for a damaged batch that had
-    to be read; TooMuchWork when more has to be unpacked than `work` allows for.
+    and may block, unless `may_wait` is False: NotInMemory then says to ask again on a lane. Without
+    `may_ask` it says so of what only the tier's store has. `below` is the first offset that is not
+    looked at; None is the high watermark. `clock` None is the topic's (`horolog.search.clock`).
+    Raises StorageError: CorruptLog for a damaged batch that had to be read; TooMuchWork when more
+    has to be unpacked than `work` allows for.
     """
 
     __slots__ = ("_indexes", "_inflate_limit", "_log", "_rules")
@@ -77,10 +78,17 @@ class LogSearch:
         """Access to the indexes of the log's segments."""
         return self._indexes, self._rules
 
-    def look(self, *, may_wait: bool = True, work: Work | None = None) -> SegmentAccess:
+    def look(
+        self, *, may_wait: bool = True, may_ask: bool = True, work: Work | None = None
+    ) -> SegmentAccess:
         """Segment access of one search, blocking or not."""
         return SegmentAccess(
-            self._indexes, self._rules, self._inflate_limit, may_wait=may_wait, work=work
+            self._indexes,
+            self._rules,
+            self._inflate_limit,
+            may_wait=may_wait,
+            may_ask=may_ask,
+            work=work,
         )
 
     def forget(self, segment: Segment) -> None:
@@ -96,13 +104,14 @@ class LogSearch:
         below: int | None = None,
         clock: SearchClock | None = None,
         may_wait: bool = True,
+        may_ask: bool = True,
         work: Work | None = None,
     ) -> TimestampOffset | None:
         """The smallest offset with a time of at least `timestamp_ms`, and its time by the clock."""
         return self.on_snapshot(
             lambda snapshot: first_at_or_after(
                 snapshot,
-                self.look(may_wait=may_wait, work=work),
+                self.look(may_wait=may_wait, may_ask=may_ask, work=work),
                 timestamp_ms,
                 last_fetchable=snapshot.high_watermark if below is None else below,
                 clock=clock or self._clock,
@@ -110,12 +119,15 @@ class LogSearch:
         )
 
     def first_with_largest(
-        self, *, may_wait: bool = True, work: Work | None = None
+        self, *, may_wait: bool = True, may_ask: bool = True, work: Work | None = None
     ) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734)."""
-        return self.on_snapshot(
-            lambda snapshot: first_with_largest(snapshot, self.look(may_wait=may_wait, work=work))
-        )
+
+        def ask(snapshot: LogSnapshot) -> TimestampOffset | None:
+            look = self.look(may_wait=may_wait, may_ask=may_ask, work=work)
+            return first_with_largest(snapshot, look)
+
+        return self.on_snapshot(ask)
 
     def range_between(
         self,

@@ -50,6 +50,7 @@ class SegmentAccess:
     __slots__ = (
         "_indexes",
         "_inflate_limit",
+        "_may_ask",
         "_may_wait",
         "_rules",
         "_work",
@@ -65,13 +66,18 @@ class SegmentAccess:
         inflate_limit: int,
         *,
         may_wait: bool = True,
+        may_ask: bool = True,
         work: Work | None = None,
     ) -> None:
-        """`inflate_limit`: bytes that one batch may unpack to; `work`: all of them together."""
+        """`inflate_limit`: bytes that one batch may unpack to; `work`: all of them together.
+
+        Without `may_ask` it waits for the disk, and for nothing that the tier's store has.
+        """
         self._work = Work(QUICK_UNPACKED_BYTES, 1) if work is None and not may_wait else work
         self._indexes = indexes
         self._rules = rules
         self._may_wait = may_wait
+        self._may_ask = may_ask
         self._inflate_limit = inflate_limit
         self.bytes_left = QUICK_BYTES
         """Bytes that a look which must not wait may still read."""
@@ -80,7 +86,7 @@ class SegmentAccess:
 
     def at(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
         """The segment, its indexes verified. DiskError, CorruptLog, NotInMemory."""
-        if self._may_wait:
+        if self._waits_for(segment):
             trusted = self._indexes
             way = trusted.of if clock is RECORD else trusted.with_known_zones
             indexes, file = way(segment, limit, self._rules), segment.file()
@@ -101,7 +107,7 @@ class SegmentAccess:
         """Opens the segment as `at`, with rebuilt indexes: the present ones were found wrong.
         Raises NotInMemory.
         """
-        if not self._may_wait:
+        if not self._waits_for(segment):
             raise NotInMemory
         self._indexes.rebuild(segment, limit, self._rules)
         return self.at(segment, limit, clock)
@@ -122,7 +128,7 @@ class SegmentAccess:
         """The segment's largest record time, -1 if no record has one. Raises NotInMemory."""
         if segment.max_timestamp != UNKNOWN:
             return segment.max_timestamp
-        if not self._may_wait:
+        if not self._waits_for(segment):
             raise NotInMemory
         return self._indexes.largest_timestamp(segment, limit, self._rules)
 
@@ -157,6 +163,9 @@ class SegmentAccess:
         batch = memoryview(file.read_at(place.position, place.size_bytes))
         header = read_header(batch)
         return header, self.records_of(batch, header, file.path, place.position)
+
+    def _waits_for(self, segment: Segment) -> bool:
+        return self._may_wait and (self._may_ask or segment.away is None)
 
     def _came_by(self, segment: Segment, limit: int, timestamp: int) -> bool:
         """True when a record of the segment may have arrived at `timestamp` or later."""

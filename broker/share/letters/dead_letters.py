@@ -113,7 +113,7 @@ class DeadLetters:
             most_bytes = target.log.config.max_message_bytes
             terms = LetterTerms(group, copies, self._clock.now_ms(), most_bytes)
             found = await wait_for(
-                origin.on_lane(partial(batch_from, origin.log, offset, given_up, terms))
+                origin.on_lane(partial(batch_from, origin.log, offset, given_up, terms), offset)
             )
             if found.batch is not None:
                 await self._append(target, found.batch, terms.now_ms, len(found.reasons))

@@ -126,7 +126,9 @@ class ShareIntake:
             done = partial(self._verified, records)
             self._parts.damage.settle([piece.data.unverified], done)
             return
-        read = self._partition.on_unpacking_lane(partial(self._read, piece, self._terms))
+        read = self._partition.on_unpacking_lane(
+            partial(self._read, piece, self._terms), at=piece.at
+        )
         read.listen(partial(self._came_from_lane, records, piece))
 
     def _verified(
