@@ -10,7 +10,7 @@ that is slow, or away, keeps no other log waiting.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
@@ -19,7 +19,7 @@ from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.runtime.lanes import patient_threads
 from broker.tasks.backoff import SetAside, set_aside
-from broker.tasks.cleaner_tally import CleanerTally, LastRun
+from broker.tasks.cleaner_tally import CleanerTally, EndedRun, LastRun
 from broker.tasks.throttle import Throttle
 from config.broker import BrokerConfig
 from protocol.errors import KafkaError
@@ -116,8 +116,8 @@ class Cleaner:
         """As of the last look at the compacted logs; replaced, never changed."""
         self.set_aside: dict[Log, SetAside] = {}
         """Likewise."""
-        self.last_runs: dict[Log, Cleaning] = {}
-        """The last run over each log that ended well; likewise."""
+        self.last_runs: dict[Log, EndedRun] = {}
+        """The last run over each log that is open and ended well; likewise."""
         self.tally: CleanerTally = CleanerTally()
 
     @property
@@ -182,6 +182,7 @@ class Cleaner:
     async def _look(self) -> "tuple[list[Partition], list[Verdict | None]]":
         """The present cleanability of each log."""
         partitions = self._compacted()
+        self.set_aside, self.last_runs = _of_open(self.set_aside), _of_open(self.last_runs)
         await self._sync_closed(partitions)
         now_ms = self._clock.now_ms()
         verdicts, faults = await self._on_thread(
@@ -246,7 +247,8 @@ class Cleaner:
         self.set_aside = {
             log: found for log, found in self.set_aside.items() if log is not partition.log
         }
-        self.last_runs = {**self.last_runs, partition.log: cleaning}
+        ended = EndedRun(cleaning.stats, cleaning.map_utilisation)
+        self.last_runs = _of_open({**self.last_runs, partition.log: ended})
         seconds = self._loop.time() - started
         run = LastRun(self._clock.now_ms(), seconds, cleaning.map_utilisation)
         self.tally.ended(worker, run, cleaning.stats)
@@ -349,6 +351,11 @@ class Cleaner:
         if self._threads is not None:
             self._threads.shutdown(wait=False)
             self._threads = None
+
+
+def _of_open(found: "Mapping[Log, T]") -> "dict[Log, T]":
+    """Findings about logs that are still open: those of others keep their files from going."""
+    return {log: each for log, each in found.items() if not log.is_closed}
 
 
 def _has_unsynced(log: "Log") -> bool:

@@ -29,6 +29,13 @@ class LastRun(NamedTuple):
     """Share of the map's usable slots that keys were in."""
 
 
+class EndedRun(NamedTuple):
+    """Plain numbers of a run over one log: the run itself would keep segments that are gone."""
+
+    stats: CleaningStats
+    map_utilisation: float
+
+
 class CleanerTally:
     """Counts since the start, and the last choice and run of each cleaner, by its number."""
 

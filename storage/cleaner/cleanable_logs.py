@@ -112,7 +112,10 @@ def learn_ages(log: Log, at_most: int) -> bool:
     DiskError, CorruptLog.
     """
     segments = log.snapshot.segments
-    if not _needs_ages(log.config) or _ages_of(log, segments) is not None:
+    if not _needs_ages(log.config):
+        log.compaction.ages = None
+        return True
+    if _ages_of(log, segments) is not None:
         return True
     for segment in segments[:-1]:
         if not segment.size_bytes or _is_known(segment):
@@ -180,15 +183,20 @@ def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
     snapshot, name = log.snapshot, (log.topic, log.partition)
     verdict = judge(facts_of(log, offsets), cleaning_limits_of(log.config), now_ms)
     is_blocked = verdict.first_uncleanable < snapshot.active.base_offset
-    if not is_blocked and not verdict.delay_ms and name not in offsets.horizons:
-        log.compaction.judged = Judged(
+    stays = not is_blocked and not verdict.delay_ms and name not in offsets.horizons
+    until_ms = verdict.deadline_ms if verdict.deadline_ms != NO_TIMESTAMP else UNLIMITED_MS
+    log.compaction.judged = (
+        Judged(
             snapshot.segments,
             log.config,
             snapshot.log_start_offset,
             offsets.first_dirty.get(name),
-            verdict.deadline_ms if verdict.deadline_ms != NO_TIMESTAMP else UNLIMITED_MS,
+            until_ms,
             verdict,
         )
+        if stays
+        else None
+    )
     return verdict
 
 

@@ -113,6 +113,12 @@ class Cleaning:
         finally:
             state = self.log.compaction
             state.is_running = state.unfinished is not None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Keeps no key and no segment of a run that is over, but those that have to go."""
+        self._cleaner, self._fixed_bytes = None, 0
+        self._segments, self._producers = (), {}
 
     def _begin(self) -> None:
         """Takes a consistent view. Until the end no segment leaves the log otherwise."""

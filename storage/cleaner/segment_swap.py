@@ -49,6 +49,7 @@ class SegmentSwap:
         first = self.old[0]
         first.pinned = first.file()
         log.replace_segments(self.old, self.new)
+        log.compaction.forget_segments()
 
     def finish(self) -> None:
         """Bring the names in step. DiskError: call it again."""

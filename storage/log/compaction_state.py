@@ -73,3 +73,7 @@ class Compaction:
     """The segments as they were at the last look, and the ages of all but the last one."""
     judged: Judged | None = None
     """The last verdict that nothing but what it was found from, and time, can change."""
+
+    def forget_segments(self) -> None:
+        """Segments leave: what was found from them counts no more, and would keep them open."""
+        self.ages = self.judged = None

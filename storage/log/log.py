@@ -341,13 +341,11 @@ class Log:
         if not self.takes_changes or self.compaction.is_running:
             return RemovalStep((), self._start_offset, has_more=False)
         with self._change():
-            appender = self._appender
-            if all_go and appender.end_offset == start_offset:
-                appender.roll()
+            if all_go and self._appender.end_offset == start_offset:
+                self._appender.roll()
             at_most = self._raise_start(min(start_offset, self.snapshot.high_watermark))
-            before = wholly_before(appender.segments, self._start_offset)
-            leaving = before[:at_most]
-            self._take_out(leaving)
+            before = wholly_before(self._appender.segments, self._start_offset)
+            self._take_out(leaving := before[:at_most])
         return RemovalStep(leaving, self._start_offset, has_more=len(before) > len(leaving))
 
     def _take_out(self, leaving: Sequence[Segment], *, sync: bool = True) -> None:
@@ -357,6 +355,7 @@ class Log:
             if sync:
                 self.files.fs.sync_dir(self.files.path)
             self._appender.drop_segments(len(leaving))
+            self.compaction.forget_segments()
         self._publish()
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
@@ -494,6 +493,7 @@ class Log:
     def abandon(self) -> None:
         """Let go of the files without writing: the log is deleted, or its disk is sick."""
         self.is_closed = True
+        self.compaction.forget_segments()
         self.files.forget_all()
         for segment in self.snapshot.segments:
             self.search.forget(segment)

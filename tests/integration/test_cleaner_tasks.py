@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from protocol.apis.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -81,6 +83,15 @@ def values(broker: Broker) -> list[bytes | None]:
 
 def raw_bytes(tmp_path: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted((tmp_path / "t-0").iterdir()))
+
+
+def deleted_files(tmp_path: Path) -> list[str]:
+    """Files of this broker that are open and have no name any more: their space is not free."""
+    found = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.append(str(each.readlink()))
+    return [name for name in found if str(tmp_path) in name and name.endswith(" (deleted)")]
 
 
 @pytest.fixture
@@ -268,3 +279,27 @@ async def test_the_rate_and_the_threads_follow_their_settings(
         seconds = real_env().clock.monotonic() - began
         assert moved.bytes_read > 400_000
         assert seconds > (moved.bytes_read + moved.bytes_written) / 400_000 - 0.4
+
+
+async def test_no_file_stays_open_that_cleaning_or_a_deletion_took_away(
+    tmp_path: Path, clock: MovedClock
+) -> None:
+    env = replace(real_env(), clock=clock)
+    async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
+        lag = {"max.compaction.lag.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
+        await make_topic(client, {**COMPACT, **lag, "internal.segment.bytes": "4000"})
+        for _ in range(3):
+            for _ in range(6):
+                await produce(client, clock.now_ms(), *((b"%d" % n, bytes(300)) for n in range(8)))
+            await pass_time(broker, clock, 16)
+        assert broker.services.cleaner.last_runs[log_of(broker)].stats.records_read
+        assert broker.services.cleaner.memory_bytes == 0
+        await pass_time(broker, clock, 61)
+        await pass_time(broker, clock, 61)
+        assert deleted_files(tmp_path) == []
+        await client.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
+        await pass_time(broker, clock, 16)
+        await pass_time(broker, clock, 61)
+        await pass_time(broker, clock, 61)
+        assert broker.services.cleaner.last_runs == {}
+        assert deleted_files(tmp_path) == []
