@@ -20,6 +20,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.file_slice import FetchData
 from storage.log.log import Log
 from storage.producers.leader_epochs import EpochEnd
+from storage.search.search_clock import SearchClock
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.validation.unpacking import Work
 
@@ -175,16 +176,20 @@ class Partition:
         *,
         at_once: bool = True,
         budget: RequestBudget | None = None,
+        clock: SearchClock | None = None,
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
-        """The first offset below `end` whose time is at least `timestamp_ms`, by the topic's clock.
+        """The first offset below `end` whose time is at least `timestamp_ms`.
 
+        By the topic's clock unless another one is named.
         A search that has to touch the disk, or takes long, or need not be `at_once`, runs on a lane
         and comes later. TooMuchWork when it has to unpack more than `budget` has left.
         """
         first = self.log.search.first_at_or_after
 
         def search(may_wait: bool, may_ask: bool, work: Work) -> TimestampOffset | None:
-            return first(timestamp_ms, below=end, may_wait=may_wait, may_ask=may_ask, work=work)
+            return first(
+                timestamp_ms, below=end, clock=clock, may_wait=may_wait, may_ask=may_ask, work=work
+            )
 
         return self._lanes.search(search, budget or RequestBudget(), at_once=at_once)
 

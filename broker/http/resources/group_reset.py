@@ -5,7 +5,6 @@ is asked for; its end when there is none. Only a group without members can be se
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.groups.classic.group import Group
@@ -18,22 +17,28 @@ from broker.http.port.parameters import INSTANT, Asked, Parameter, ParameterKind
 from broker.http.port.route import HttpRoute
 from broker.http.resources.groups import SEES_GROUP, find_group
 from broker.http.resources.topics import find_topic
+from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import wait_for
-from broker.runtime.lanes import DiskLane
+from broker.runtime.unpacking import RequestBudget, too_much_of_a_request
 from broker.topics.metadata_image import TopicImage
 from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
 from protocol.acls import AclOperation, ResourceType
+from protocol.errors import ErrorCode
 from protocol.wire import ZERO_UUID
 from storage.env import Clock
 from storage.search.search_clock import SearchClock
+from storage.validation.unpacking import TooMuchWork
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from storage.log.log import Log
+    from broker.partitions.partition import Partition
+    from storage.segment.log_snapshot import TimestampOffset
 
 MAX_PARTITIONS = 10_000
+UNPACKED = 1 << 40
+"""Bytes and records that a search may unpack of what is in the log's directory: all there is."""
 
 
 class ResetServices(NamedTuple):
@@ -41,7 +46,6 @@ class ResetServices(NamedTuple):
 
     groups: GroupCoordinator
     topics: TopicCatalog
-    lane: DiskLane
     clock: Clock
 
 
@@ -51,7 +55,7 @@ class ResetTarget(NamedTuple):
     topic: str
     topic_id: "UUID"
     partition: int
-    log: "Log"
+    served: "Partition"
     before: int | None
 
 
@@ -74,7 +78,7 @@ async def _reset(services: ResetServices, asked: Asked) -> object:
     _check_empty(group)
     targets = _targets(services, group, asked)
     _check_may_read(asked.caller, {each.topic for each in targets})
-    steps = await services.lane.run(partial(_steps, targets, asked))
+    steps = [await _step_on_lanes(each, asked) for each in targets]
     _check_empty(group)  # a member may have joined meanwhile
     if services.groups.groups.get(group.group_id) is not group:
         raise ApiError(404, "unknown_group", f"Group {group.group_id!r} is gone")
@@ -156,7 +160,7 @@ def _targets_of(
                 value = None
             if every or value is not None:
                 before = None if value is None else value.offset
-                yield ResetTarget(topic.name, topic.topic_id, index, each.log, before)
+                yield ResetTarget(topic.name, topic.topic_id, index, each, before)
 
 
 def _steps(targets: list[ResetTarget], asked: Asked) -> list[Step]:
@@ -166,8 +170,27 @@ def _steps(targets: list[ResetTarget], asked: Asked) -> list[Step]:
 
 
 def _step(target: ResetTarget, to_ms: int, clock: SearchClock) -> Step:
-    end = target.log.snapshot.high_watermark
-    found = target.log.search.first_at_or_after(to_ms, clock=clock)
+    log = target.served.log
+    end = log.snapshot.high_watermark
+    return _step_to(target, end, log.search.first_at_or_after(to_ms, clock=clock))
+
+
+async def _step_on_lanes(target: ResetTarget, asked: Asked) -> Step:
+    """Waits for the disk, and for a tier's store as long as a search may. KafkaError."""
+    budget = RequestBudget()
+    budget.bytes_left = budget.records_left = UNPACKED
+    end = target.served.log.snapshot.high_watermark
+    to_ms, clock = asked.fields["to"], SearchClock(asked.fields["clock"])
+    found = target.served.find_timestamp(to_ms, end, at_once=False, budget=budget, clock=clock)
+    try:
+        return _step_to(
+            target, end, await wait_for(found) if isinstance(found, Deferred) else found
+        )
+    except TooMuchWork:
+        raise too_much_of_a_request(ErrorCode.OFFSET_NOT_AVAILABLE) from None
+
+
+def _step_to(target: ResetTarget, end: int, found: "TimestampOffset | None") -> Step:
     if found is None or found.offset >= end:
         return Step(target, end, NONE, None)
     return Step(target, found.offset, found.leader_epoch, found.timestamp)
@@ -190,7 +213,7 @@ def _outcome(group: Group, asked: Asked, steps: list[Step], *, executed: bool) -
                 "records": None if each.target.before is None
                 else each.offset - each.target.before,
                 "found_time": instant_or_none(each.found_ms),
-                "high_watermark": each.target.log.snapshot.high_watermark,
+                "high_watermark": each.target.served.log.snapshot.high_watermark,
             }
             for each in steps
         ],
