@@ -23,7 +23,8 @@ def identities_of(services: "Services", host: str) -> Identities:
     """The callers: without an authorizer none but tokens are known."""
     users = _users(services) if services.authority.is_on else None
     is_test = services.held_time is not None
-    return Identities(host, services.http_tokens, users, is_test=is_test)
+    tokens, delays = services.http_tokens, services.lobby.delays
+    return Identities(host, tokens, users, delays, is_test=is_test)
 
 
 def check_http_routes() -> None:
@@ -38,7 +39,6 @@ def _users(services: "Services") -> KnownUsers:
     return KnownUsers(
         services.authority.rights_for_one,
         services.passwords,
-        services.lobby.delays,
         partial(_user_of, services),
         services.judges.get(HTTP),
     )

@@ -112,7 +112,7 @@ class AdminApi:
         code, reason = (
             (outcome.status, outcome.message) if isinstance(outcome, ApiError) else (0, "")
         )
-        if code == UNAUTHORIZED and request.authorization:
+        if isinstance(outcome, ApiError) and is_wrong_secret(request, outcome):
             trail.authentication_failed(who, HTTP, reason)
         elif isinstance(outcome, ApiError) and outcome.code in DENIALS:
             trail.refused(who, operation, request.path, reason)
@@ -122,6 +122,12 @@ class AdminApi:
             room = trail.room()
             if room is not None:
                 await wait_for(room)
+
+    def note_stranger(self, request: Request, refusal: ApiError) -> None:
+        """Traces a wrong secret at a page that is none of the API."""
+        if is_wrong_secret(request, refusal):
+            who = Who("", request.address, HTTP, str(EVERYBODY.principal))
+            self._services.trail.authentication_failed(who, HTTP, refusal.message)
 
     def close(self) -> None:
         """Lets the questions under way end; the others are dropped."""
@@ -152,6 +158,11 @@ class AdminApi:
             work = partial(_read, route.read, services, asked)
             body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         return Response(200, JSON, body)
+
+
+def is_wrong_secret(request: Request, refusal: ApiError) -> bool:
+    """True when a request was refused for what it showed, not for showing nothing."""
+    return refusal.status == UNAUTHORIZED and bool(request.authorization)
 
 
 def _read(read: Callable[[Any, Asked], object], services: object, asked: Asked) -> bytes:

@@ -59,6 +59,7 @@ class Router:
             if name in SCRAPED:
                 return await self._metrics(name, await self._identities.of_reader(request))
         except ApiError as error:
+            self._api.note_stranger(request, error)
             return self._refused(error)
         return await asyncio.get_running_loop().run_in_executor(None, self._page, request)
 

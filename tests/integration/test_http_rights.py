@@ -197,6 +197,18 @@ async def test_metrics_name_what_their_reader_may_know(world: Guarded) -> None:
         await world.scraped(NOBODY, probe)
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/kafka", "/api/clock"])
+async def test_a_wrong_secret_at_any_path_is_in_the_audit(
+    world: Guarded, path: str, told: Callable[[], Lines]
+) -> None:
+    for wrong in (basic("alice", "wrong"), bearer("w" * 16)):
+        assert (await world.asked(wrong, path)).status == 401
+    trail = world.broker.services.trail
+    assert trail.failures["HTTP"] == 2
+    await all_told(trail)
+    assert "authentication_failed" in [each["event"] for each in told()]
+
+
 async def test_settings_and_changes_need_their_rights(world: Guarded) -> None:
     alice = basic("alice")
     assert (await world.asked(alice, "/api/topics/shown")).content["settings"] == {}

@@ -39,7 +39,6 @@ class KnownUsers(NamedTuple):
     rights_of: Callable[[Principal, str], Rights | None]
     """Rights of a user at an address, for one thread; None: everything."""
     passwords: Passwords
-    delays: FailureDelays
     user_of_certificate: Callable[[bytes], str]
     """Name of the user of a certificate, in DER; ValueError when it is refused."""
     judge: Judge | None = None
@@ -50,9 +49,16 @@ class Identities:
     """The callers of one listener. Used from the event loop."""
 
     def __init__(
-        self, host: str, tokens: HttpTokens, users: KnownUsers | None, *, is_test: bool
+        self,
+        host: str,
+        tokens: HttpTokens,
+        users: KnownUsers | None,
+        delays: FailureDelays,
+        *,
+        is_test: bool,
     ) -> None:
         """`host`: the listener's, as it is set. `users`: None without an authorizer."""
+        self._delays = delays
         self._is_loopback = host == "localhost" or is_loopback(host)
         self._tokens = tokens
         self._users = users
@@ -67,7 +73,7 @@ class Identities:
             return caller
         if self._is_loopback and (request.method in READS or self._is_test):
             return EVERYBODY
-        return self._token_needed(request)
+        return await self._token_needed(request)
 
     async def of_reader(self, request: Request) -> Caller:
         """The caller of a page that everybody may read, each as much as it may see. ApiError."""
@@ -79,7 +85,7 @@ class Identities:
             return error
         return ApiError(401, error.code, error.message, self._challenge(request))
 
-    def _token_needed(self, request: Request) -> Caller:
+    async def _token_needed(self, request: Request) -> Caller:
         if not self._tokens.value:
             raise ApiError(
                 403,
@@ -87,9 +93,11 @@ class Identities:
                 f"This needs a token, and none is set: name a file in {KEY}",
             )
         kind, given = _credentials(request)
-        role = self._tokens.role_of(given) if kind == "bearer" else None
+        if kind != "bearer":
+            raise self._no_token(request)
+        role = self._tokens.role_of(given)
         if role is None:
-            raise self._wrong_token(request)
+            raise await self._wrong_token(request)
         return _of_token(role)
 
     async def _proven(self, users: KnownUsers, request: Request) -> Caller:
@@ -111,13 +119,13 @@ class Identities:
     async def _with_token(self, users: KnownUsers, request: Request, given: str) -> Caller:
         """Of a provider, if it looks like one: three parts (RFC 7515, section 3.1)."""
         if users.judge is None or given.count(".") != 2:
-            raise self._wrong_token(request)
+            raise await self._wrong_token(request)
         _check_is_hidden("token", request)
         try:
             found = users.judge(given)
             proof = found if isinstance(found, Proof) else await wait_for(found)
         except BadToken as error:
-            await _wait_after_failure(users.delays, request, "Bearer", f"{error!s:.{MOST_DETAIL}}")
+            await self._wait_after_failure(request, "Bearer", f"{error!s:.{MOST_DETAIL}}")
             raise self._who_are_you(request, "token", "The token is not taken") from None
         return _of_user(users, proof.user, request)
 
@@ -129,11 +137,29 @@ class Identities:
         except CloseConnection as error:
             raise ApiError(503, "busy", str(error), {"Retry-After": "1"}) from error
         if proven is None:
-            await _wait_after_failure(users.delays, request, "Basic")
+            await self._wait_after_failure(request, "Basic")
             raise self._who_are_you(request, "credentials", "Invalid username or password")
         return _of_user(users, name, request)
 
-    def _wrong_token(self, request: Request) -> ApiError:
+    async def _wrong_token(self, request: Request) -> ApiError:
+        """The refusal of a guess, once its address has waited for it."""
+        await self._wait_after_failure(request, "Bearer")
+        return self._no_token(request)
+
+    async def _wait_after_failure(self, request: Request, mechanism: str, detail: str = "") -> None:
+        """`detail` is for the operator alone."""
+        more = {"detail": detail} if detail else {}
+        event(
+            "authentication_failed",
+            "warning",
+            peer=request.address,
+            listener="HTTP",
+            mechanism=mechanism,
+            **more,
+        )
+        await asyncio.sleep(self._delays.failed(request.address))
+
+    def _no_token(self, request: Request) -> ApiError:
         return self._who_are_you(
             request,
             "token",
@@ -199,22 +225,6 @@ def _name_and_password(given: str) -> tuple[str, bytes]:
         return name.decode(), password
     except (binascii.Error, ValueError):
         return "", b""
-
-
-async def _wait_after_failure(
-    delays: FailureDelays, request: Request, mechanism: str, detail: str = ""
-) -> None:
-    """`detail` is for the operator alone."""
-    more = {"detail": detail} if detail else {}
-    event(
-        "authentication_failed",
-        "warning",
-        peer=request.address,
-        listener="HTTP",
-        mechanism=mechanism,
-        **more,
-    )
-    await asyncio.sleep(delays.failed(request.address))
 
 
 def _of_token(role: Role) -> Caller:

@@ -1,7 +1,9 @@
 """Who asks the HTTP port, and what it may: tokens with roles, users with ACLs, and strangers."""
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -100,16 +102,18 @@ def world(host: str = "127.0.0.1", **fields: object) -> Identities:
         return Given({"a"} if principal.name == "alice" else {"public"})
 
     parts = {
-        "rights_of": rights_of, "passwords": OnePassword(), "delays": Delays(),
+        "rights_of": rights_of, "passwords": OnePassword(),
         "user_of_certificate": lambda der: der.decode(),
     }  # fmt: skip
+    delays: Any = fields.pop("delays", Delays())
     users = KnownUsers(**{**parts, **fields})  # type: ignore[arg-type]
-    return Identities(host, tokens(), users, is_test=False)
+    return Identities(host, tokens(), users, delays, is_test=False)
 
 
-def plain(host: str = "127.0.0.1", held: HttpTokens | None = None, **more: bool) -> Identities:
+def plain(host: str = "127.0.0.1", held: HttpTokens | None = None, **more: Any) -> Identities:
     """A listener without an authorizer."""
-    return Identities(host, held or tokens(), None, is_test=more.get("is_test", False))
+    delays = more.get("delays", Delays())
+    return Identities(host, held or tokens(), None, delays, is_test=more.get("is_test", False))
 
 
 def basic(user: str, password: str) -> str:
@@ -163,6 +167,17 @@ async def test_what_is_not_the_token_is_refused_and_says_how(authorization: str)
     assert refused.value.status == 401
     assert refused.value.headers["WWW-Authenticate"].startswith("Bearer")
     assert ADMIN not in refused.value.message
+
+
+@pytest.mark.parametrize("made", [plain, world])
+async def test_a_wrong_token_is_refused_late_and_the_lack_of_one_at_once(
+    made: Callable[..., Identities],
+) -> None:
+    delays = Delays()
+    listener = made("0.0.0.0", delays=delays)
+    for given, failures in (("", 0), (f"Bearer {ADMIN}", 0), (f"Bearer {ADMIN}x", 1)):
+        await refusal(listener, READ._replace(authorization=given))
+        assert len(delays.hosts) == failures, given
 
 
 @pytest.mark.parametrize(
