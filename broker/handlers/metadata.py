@@ -173,16 +173,22 @@ def _creatable(
 async def _create(missing: list[str], context: Context) -> dict[str, int]:
     """Makes topics, and traces them; the codes of those that are refused."""
     there = context.services.topics.image.topics
+    await _room(context)
     allowance = context.services.quotas.allowance(context, strict=True)
     refused = await context.services.rules.auto_create(missing, allowance.take)
     for name in missing[:MAX_AUTO_CREATED]:
         if name not in there and name in context.services.topics.image.topics:
             made = AdminChange("create topic", name, "auto.create.topics.enable")
             context.services.trail.noted(who_asks(context), made, "Metadata")
+    await _room(context)
+    return refused
+
+
+async def _room(context: Context) -> None:
+    """Waits until the audit has room."""
     room = context.services.trail.room()
     if room is not None:
         await wait_for(room)
-    return refused
 
 
 def _one(

@@ -79,6 +79,7 @@ class AdminApi:
     async def _refusal_or(self, request: Request, caller: Caller) -> Response | ApiError:
         try:
             self._check_audit(request)
+            await self._room(request)
             return await self._answer(request, caller)
         except ApiError as error:
             return error
@@ -119,9 +120,13 @@ class AdminApi:
         elif request.method not in READS:
             change = AdminChange(operation, request.path, _asked(request), code, reason)
             trail.noted(who, change, HTTP)
-            room = trail.room()
-            if room is not None:
-                await wait_for(room)
+            await self._room(request)
+
+    async def _room(self, request: Request) -> None:
+        """Waits until the audit has room for what a change leaves, before it and after."""
+        room = None if request.method in READS else self._services.trail.room()
+        if room is not None:
+            await wait_for(room)
 
     def note_stranger(self, request: Request, refusal: ApiError) -> None:
         """Traces a wrong secret at a page that is none of the API."""

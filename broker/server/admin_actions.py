@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from broker.runtime.gathering import wait_for
 from broker.runtime.request_context import RequestContext
 from broker.security.audit.lines import MAX_DETAIL, MAX_NAME, MAX_WHO, AdminChange, Who
 from broker.security.audit.trail import AuditTrail
+from broker.server.audit_room import Tasks, once
 from broker.server.route import Handler, Route
 from broker.server.settings_shown import (
     OTHERS,
@@ -299,11 +300,21 @@ class _Watched:
     handle: Handler
     action: Described | Compared
     trail: AuditTrail
+    tasks: Tasks = field(default_factory=set)
 
     def __call__(self, request: Any, context: RequestContext[Any]) -> Any:
-        """Answers as the handler does. CloseConnection while nothing takes the traces."""
+        """Answers as the handler does, once the traces have room.
+
+        CloseConnection while nothing takes them.
+        """
         if self.trail.is_lost:
             raise CloseConnection("audit_lost", f"{self.name}: the audit cannot be written")
+        room = self.trail.room()
+        if room is not None:
+            return once(room, partial(self._handled, request, context), self.tasks)
+        return self._handled(request, context)
+
+    def _handled(self, request: Any, context: RequestContext[Any]) -> Any:
         describe = self._describing(request, context)
         try:
             answer = self.handle(request, context)

@@ -7,6 +7,7 @@ goes to standard error; what that does not take either waits, and `is_lost` says
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.runtime.callbacks import failed
@@ -32,7 +33,7 @@ class AuditQueue:
         self._sink: AuditSink = StandardError()
         self._on_written = on_written
         self._lines: deque[str] = deque()
-        self._waiting: list[Deferred[None]] = []
+        self._waiting: dict[int, Deferred[None]] = {}
         self._under_way: asyncio.Future[tuple[int, int]] | None = None
         self.is_lost = False
         """True while nothing takes the lines: the last write reached neither file nor log."""
@@ -43,6 +44,11 @@ class AuditQueue:
     def length(self) -> int:
         """Lines that wait."""
         return len(self._lines)
+
+    @property
+    def waiting(self) -> int:
+        """Number of those that wait for room."""
+        return len(self._waiting)
 
     def use(self, sink: AuditSink) -> None:
         """From now on lines go there."""
@@ -59,12 +65,17 @@ class AuditQueue:
         return len(self._lines) > MAX_LINES
 
     def room(self) -> Deferred[None] | None:
-        """None when there is room, else a promise of it."""
+        """None when there is room, else a promise of it, which may be abandoned."""
         if not self.is_full:
             return None
         promise: Deferred[None] = Deferred()
-        self._waiting.append(promise)
+        key = id(promise)
+        self._waiting[key] = promise
+        promise.when_abandoned(partial(self._forget, key))
         return promise
+
+    def _forget(self, key: int) -> None:
+        self._waiting.pop(key, None)
 
     def write(self) -> None:
         """Begins a write unless one is under way; to be called again after a failure."""
@@ -105,10 +116,13 @@ class AuditQueue:
                 self.written[name] = self.written.get(name, 0) + count
 
     def _let_go(self) -> None:
-        if not self.is_full:
-            waiting, self._waiting = self._waiting, []
-            for each in waiting:
-                each.resolve(None)
+        """In order, until what they add fills the queue again."""
+        for key in list(self._waiting):
+            if self.is_full:
+                return
+            promise = self._waiting.pop(key, None)
+            if promise is not None:
+                promise.resolve(None)
 
 
 def _write(sink: AuditSink, lines: Sequence[str]) -> tuple[int, int]:

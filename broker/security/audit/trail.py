@@ -2,7 +2,7 @@
 
 A change that was made, or may have been, is one line. What was refused, denied, or failed to log in
 is added up: the first at once, the others of a minute as one line with their count. Who changes
-something waits for its answer while the queue is full, so that nobody drowns what was done.
+something waits while the queue is full, before and after, so that nobody drowns what was done.
 Used on the event loop only.
 """
 
@@ -163,7 +163,7 @@ class AuditTrail:
     # -- its way
 
     def room(self) -> Deferred[None] | None:
-        """None when there is room, else a promise of it: the answer to a change waits for that."""
+        """None when there is room, else a promise: a change waits for that before and after."""
         return self.queue.room()
 
     def flush(self) -> None:
