@@ -9,13 +9,13 @@ from functools import partial
 
 from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.members import MemberClaim
-from broker.groups.classic.rebalance import GroupLog, Rebalances
+from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.commits import check_commit
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets, bytes_of
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
 from broker.groups.requests import CommitAsked
-from broker.groups.row_writer import in_batches
+from broker.groups.row_writer import GroupLog, in_batches
 from broker.groups.streams.commits import check_streams_commit
 from broker.groups.streams.group import StreamsGroup
 from broker.runtime.deferred import Deferred, resolved

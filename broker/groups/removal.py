@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from broker.groups.classic.group import Group, Place
-from broker.groups.classic.rebalance import GroupLog, Rebalances
+from broker.groups.classic.rebalance import Rebalances
 from broker.groups.commits import Commits
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.records.classic import group_key
-from broker.groups.row_writer import write_all
+from broker.groups.row_writer import GroupLog, write_all
 from broker.groups.share.group import ShareGroup
 from broker.groups.streams.group import StreamsGroup
 from broker.runtime.deferred import Deferred
@@ -94,9 +94,9 @@ class Removals:
 
     def _close(self, group: Group) -> None:
         """It is there no more; its records are owed."""
-        rows: list[Row] = self._commits.owed_rows(group)
+        rows: list[Row] = [*self._commits.owed_rows(group), *group.owed.all()]
         if isinstance(group.modern, ConsumerGroup | ShareGroup | StreamsGroup):
-            rows += [*group.modern.owed.items(), *group.modern.rows, *group.modern.tombstones()]
+            rows += [*group.modern.rows, *group.modern.tombstones()]
         else:
             rows.append((group_key(group.group_id), None))
         self._owed[group.group_id] = rows

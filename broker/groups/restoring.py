@@ -35,7 +35,7 @@ def restore_consumers(
 ) -> None:
     """A consumer group goes on."""
     consumer = found.made(group.group_id, footprint)
-    group.modern = consumer
+    group.become(consumer)
     for member in consumer.members.values():
         consumers.alive(group, consumer, member)
 
@@ -45,7 +45,7 @@ def restore_shares(
 ) -> None:
     """A share group goes on, without topics that are gone."""
     share = found.made(group.group_id, footprint)
-    group.modern = share
+    group.become(share)
     for member in share.members.values():
         shares.alive(share, member)
     shares.topics_deleted(share)
@@ -56,7 +56,7 @@ def restore_streams(
 ) -> None:
     """A streams group goes on."""
     streams = found.made(group.group_id, footprint)
-    group.modern = streams
+    group.become(streams)
     for member in streams.members.values():
         streams_groups.alive(streams, member)
         streams_groups.expect(streams, member)

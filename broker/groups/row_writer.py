@@ -1,13 +1,13 @@
-"""Writes rows of groups that the broker assigns for, whatever their protocol.
+"""Writes rows of groups, whatever their protocol.
 
 A change is made in memory at once and is answered when it is durable. What could not be written is
 owed, and goes with the next write of the group. Used from the event loop only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from broker.groups.classic.rebalance import GroupLog
+from broker.groups.owed_rows import OwedRows
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
 from broker.runtime.gathering import all_of
@@ -16,14 +16,29 @@ from broker.state.state_topic import Row
 ROW_BYTES = 32  # of a record beside its key and value, at most
 
 
-class RememberedGroup(Protocol):
-    """A group as its rows are written."""
+class GroupLog(Protocol):
+    """Log of the groups' records."""
+
+    @property
+    def batch_bytes(self) -> int:
+        """The most bytes that what is written at once may take."""
+
+    def write(self, group_id: str, rows: Sequence[Row]) -> Deferred[None]:
+        """Writes rows of one group, all or nothing; settled when they are durable."""
+
+
+class OwingGroup(Protocol):
+    """A group of which rows may be owed."""
 
     group_id: str
+    owed: OwedRows
+
+
+class RememberedGroup(OwingGroup, Protocol):
+    """A group as its rows are written."""
+
     rows: list[Row]
     """Changes that are not written yet."""
-    owed: dict[bytes, bytes | None]
-    """Rows that could not be written."""
 
 
 class RowWriter:
@@ -33,18 +48,15 @@ class RowWriter:
         """Nothing was written."""
         self._log = log
 
-    @property
-    def batch_bytes(self) -> int:
-        """The most bytes that rows of one batch take."""
-        return self._log.batch_bytes // 2
-
     def store(self, group: RememberedGroup) -> Deferred[None] | None:
-        """Writes what changed; None when nothing did."""
+        """Writes what changed, and what is owed; None when all is durable.
+
+        Who changed nothing waits for what is under way: its answer speaks of that, too.
+        """
         rows, group.rows = group.rows, []
-        if not rows:
-            return None
-        owed, group.owed = group.owed, {}
-        return self.write(group, [*owed.items(), *rows])
+        if rows or group.owed.refused():
+            return self.write(group, rows)
+        return group.owed.follow()
 
     def store_later(self, group: RememberedGroup) -> None:
         """Writes what changed; nobody waits for it."""
@@ -52,20 +64,21 @@ class RowWriter:
         if written is not None:
             written.listen(_heard)
 
-    def write(self, group: RememberedGroup, rows: list[Row]) -> Deferred[None]:
-        """Writes rows, in as many batches as they need; what cannot be written is owed.
+    def write(self, group: OwingGroup, changed: list[Row]) -> Deferred[None]:
+        """Writes what is owed and then these rows, in as many batches as they need.
 
-        A start finds all batches, or the first ones: a group on its way, whose rest is owed.
+        What cannot be written is owed. A start finds all batches, or the first ones: a group on its
+        way, whose rest is owed. Fails, too, while rows of an earlier write are owed.
         """
         answer: Deferred[None] = Deferred()
+        owed = group.owed
+        rows = [*owed.refused(but=dict(changed)), *changed]
+        number = owed.begin(rows)
 
         def written(_: None, error: BaseException | None) -> None:
-            if error is None:
-                answer.resolve(None)
-                return
-            event("group_not_stored", "error", group=group.group_id, error=error)
-            group.owed = {**dict(rows), **group.owed}
-            answer.fail(error)
+            if error is not None:
+                event("group_not_stored", "error", group=group.group_id, error=error)
+            owed.end(number, error, rows).say(answer)
 
         write_all(self._log, group.group_id, rows).listen(written)
         return answer

@@ -12,6 +12,7 @@ from typing import Protocol
 from broker.groups.classic.members import Footprint, Joining, Member, MemberClaim, MemberView
 from broker.groups.classic.subscription import CONSUMER, union_of
 from broker.groups.group_type import GroupType
+from broker.groups.owed_rows import OwedRows
 from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from broker.groups.tally import NameTally
 from broker.runtime.deadlines import Deadline
@@ -33,6 +34,9 @@ class GroupState(Enum):
 
 class ModernGroup(Protocol):
     """The part of a group that follows a later protocol; its room knows the rest."""
+
+    owed: OwedRows
+    """The group's own."""
 
     @property
     def group_type(self) -> GroupType:
@@ -82,6 +86,8 @@ class Group:
         """True when the present rebalance is the group's first one."""
         self.was_joined = False
         """A member came while the first rebalance was delayed."""
+        self.owed = OwedRows()
+        """Rows that are not known to be durable, of whatever protocol it followed."""
         self.modern: ModernGroup | None = None
         """The group's modern form when the broker assigns; it has no classic members then."""
         self.offsets: dict[Place, OffsetCommitValue] = {}
@@ -255,6 +261,11 @@ class Group:
         """Its state as on the wire."""
         state: Enum = self.state if self.modern is None else self.modern.state
         return str(state.value)
+
+    def become(self, modern: ModernGroup) -> None:
+        """It follows a later protocol from now on; what is owed of it stays owed."""
+        modern.owed = self.owed
+        self.modern = modern
 
     def end(self, now_ms: int) -> None:
         """It is no more, here; its members are not counted any longer."""

@@ -7,32 +7,19 @@ changes run to completion; after a write to the disk a callback continues, which
 the group is still in the same state.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
 
 from broker.groups.classic.group import Group, GroupState
 from broker.groups.classic.members import Joining, JoinResult, Member, SyncResult
 from broker.groups.records.classic import group_key, group_value
+from broker.groups.row_writer import GroupLog, RowWriter
 from broker.runtime.deadlines import Deadline, Deadlines
-from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
-from broker.state.state_topic import Row
 from protocol.errors import ErrorCode, KafkaError
 
 NONE = ErrorCode.NONE
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # who has not said that it lives by then is dropped
-
-
-class GroupLog(Protocol):
-    """Log of the groups' records."""
-
-    @property
-    def batch_bytes(self) -> int:
-        """The most bytes that what is written at once may take."""
-
-    def write(self, group_id: str, rows: Sequence[Row]) -> Deferred[None]:
-        """Writes rows of one group, all or nothing; settled when they are durable."""
 
 
 class Rebalances:
@@ -47,7 +34,7 @@ class Rebalances:
     ) -> None:
         """`now_ms` is the wall clock, which dates states."""
         self._deadlines = deadlines
-        self._log = log
+        self._rows = RowWriter(log)
         self._now_ms = now_ms
         self._initial_delay_ms = initial_delay_ms
         self.count: int = 0
@@ -260,13 +247,12 @@ class Rebalances:
         def written(_: None, error: BaseException | None) -> None:
             code: int = NONE
             if error is not None:
-                event("group_not_stored", "error", group=group.group_id, error=error)
                 code = ErrorCode.UNKNOWN_SERVER_ERROR
                 if isinstance(error, KafkaError) and error.code != ErrorCode.MESSAGE_TOO_LARGE:
                     code = error.code
             then(code)
 
-        self._log.write(group.group_id, [row]).listen(written)
+        self._rows.write(group, [row]).listen(written)
 
     def dissolve(self, group: Group) -> None:
         """The group is a consumer group from now on: who waits is sent to join it."""

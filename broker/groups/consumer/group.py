@@ -16,6 +16,7 @@ from broker.groups.consumer.assignors import ASSIGNORS
 from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Goal, Owned, reconciled
 from broker.groups.group_type import GroupType
+from broker.groups.owed_rows import OwedRows
 from broker.groups.records.consumer import (
     GroupValue,
     RecordKind,
@@ -79,8 +80,8 @@ class ConsumerGroup:
         """True while they are being looked up."""
         self.rows: list[Row] = []
         """Changes that are not written yet."""
-        self.owed: dict[bytes, bytes | None] = {}
-        """Rows that could not be written."""
+        self.owed = OwedRows()
+        """Rows that are not known to be durable."""
         self._footprint = footprint
         self._names = NameTally()
         self._patterns = NameTally()

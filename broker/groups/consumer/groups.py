@@ -9,13 +9,12 @@ from dataclasses import replace
 from functools import partial
 
 from broker.groups.classic.group import Group
-from broker.groups.classic.rebalance import GroupLog
 from broker.groups.consumer.group import ConsumerGroup, Timers
 from broker.groups.consumer.heartbeat import ConsumerHeartbeat, Heard, check_expression
 from broker.groups.consumer.member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Owned
 from broker.groups.consumer.topic_matching import LookUp, TopicMatching
-from broker.groups.row_writer import RowWriter
+from broker.groups.row_writer import GroupLog, RowWriter
 from broker.groups.surroundings import Surroundings
 from broker.runtime.deadlines import Deadline, Deadlines
 from broker.runtime.deferred import Deferred

@@ -66,7 +66,7 @@ class Migration:
         if group.generation:
             consumer.rows.insert(0, (group_key(group.group_id), None))
         self._rebalances.dissolve(group)
-        group.modern = consumer
+        group.become(consumer)
         return consumer
 
     def _check_upgrade(self, group: Group) -> None:
@@ -138,8 +138,7 @@ class Migration:
             or len(members) > settings.group_max_size
         ):
             return False
-        rows = [*consumer.owed.items(), *consumer.rows, *consumer.tombstones()]
-        consumer.rows, consumer.owed = [], {}
+        rows, consumer.rows = [*consumer.rows, *consumer.tombstones()], []
         group.generation = consumer.epoch
         for each in members:
             self._downgraded(group, consumer, each)
@@ -150,7 +149,7 @@ class Migration:
         consumer.end()
         group.modern = None
         rows.append((group_key(group.group_id), group_value(group.remembered())))
-        self._groups.rows.write(consumer, rows).listen(_heard)
+        self._groups.rows.write(group, rows).listen(_heard)
         event("group_downgraded", group=group.group_id, members=len(members))
         for member in group.members.values():
             self._rebalances.alive(member)
@@ -184,7 +183,7 @@ class Migration:
 
 
 def _heard(_: None, __: BaseException | None) -> None:
-    """Ignores the result: the next generation is written again."""
+    """Ignores the result: what is not written is owed, and goes with the next generation."""
 
 
 def _not_upgraded(group: Group, why: str) -> KafkaError:

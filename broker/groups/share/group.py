@@ -10,6 +10,7 @@ from uuid import UUID
 
 from broker.groups.classic.members import Footprint
 from broker.groups.group_type import GroupType
+from broker.groups.owed_rows import OwedRows
 from broker.groups.records.assigned import framed_value
 from broker.groups.records.consumer import TargetEpochValue, TargetValue
 from broker.groups.records.share import ShareGroupValue, ShareKind, share_key
@@ -52,8 +53,8 @@ class ShareGroup:
         """The topics that the hash was made of."""
         self.rows: list[Row] = []
         """Changes that are not written yet."""
-        self.owed: dict[bytes, bytes | None] = {}
-        """Rows that could not be written."""
+        self.owed = OwedRows()
+        """Rows that are not known to be durable."""
         self._footprint = footprint
         self._names = NameTally()
 

@@ -60,7 +60,8 @@ class ShareGroups:
         """The group as a share group, made one if it is new."""
         if isinstance(group.modern, ShareGroup):
             return group.modern
-        group.modern = made = ShareGroup(group.group_id, self._footprint)
+        made = ShareGroup(group.group_id, self._footprint)
+        group.become(made)
         return made
 
     # --- heartbeats ---

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from broker.groups.classic.members import Footprint
 from broker.groups.group_type import GroupType
+from broker.groups.owed_rows import OwedRows
 from broker.groups.records.assigned import framed_value
 from broker.groups.records.consumer import TargetEpochValue
 from broker.groups.records.streams import (
@@ -82,8 +83,8 @@ class StreamsGroup:
         """The topics that the hash was made of."""
         self.rows: list[Row] = []
         """Changes that are not written yet."""
-        self.owed: dict[bytes, bytes | None] = {}
-        """Rows that could not be written."""
+        self.owed = OwedRows()
+        """Rows that are not known to be durable."""
         self.is_over = False
         """True once the group was deleted: nothing is written for it any more."""
         self._footprint = footprint

@@ -88,6 +88,7 @@ class StreamsGroups:
             text = f"Group {group.group_id} is not a streams group."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
         streams = StreamsGroup(group.group_id, self._footprint)
+        streams.owed = group.owed
         if group.generation:
             streams.rows.append((group_key(group.group_id), None))
         return streams, True
@@ -120,7 +121,7 @@ class StreamsGroups:
             streams.configured, streams.endpoint_epoch, streams.shut_down_by = None, 0, None
             heard = heard._replace(endpoint_epoch=0)
             self._rebalances.dissolve(group)
-            group.modern = streams
+            group.become(streams)
         return heard, written
 
     def heartbeat(self, streams: StreamsGroup, beat: StreamsHeartbeat) -> StreamsOutcome:

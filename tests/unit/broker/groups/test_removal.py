@@ -1,39 +1,18 @@
 """Deletions of groups and offsets: what was answered stays, what was refused is tried again."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
 from broker.groups.records.classic import GroupRow, read_row
-from broker.runtime.deferred import Deferred, refused
 from broker.runtime.memory_account import MemoryClass
 from broker.state.state_topic import Row
 from protocol.apis import delete_groups, offset_delete
 from protocol.errors import ErrorCode as E
-from protocol.errors import KafkaError
 from tests.support.worlds.group_world import DAY_MS, GroupWorld, group_world
+from tests.support.worlds.refused_writes import RefusedWrites
 
 PARTITIONS = 60
-
-
-class RefusedWrites:
-    """Refuses writes of rows that `is_refused` picks, and does not write them."""
-
-    def __init__(self, world: GroupWorld) -> None:
-        self.topic: Any = world.broker.groups.topic
-        self.is_refused: Callable[[Sequence[Row]], bool] = lambda _: True
-        self._write = self.topic.write
-        self.topic.write = self.write
-
-    def write(self, owner: str, rows: Sequence[Row], *rest: Any, **how: Any) -> Deferred[None]:
-        if self.is_refused(rows):
-            return refused(KafkaError(E.NOT_COORDINATOR))
-        answer: Deferred[None] = self._write(owner, rows, *rest, **how)
-        return answer
-
-    def end(self) -> None:
-        self.is_refused = lambda _: False
 
 
 def is_of_group(rows: Sequence[Row]) -> bool:
