@@ -379,17 +379,17 @@ def _advance(slices: Iterator[Slice], now: Callable[[], float], at_most_bytes: f
 
 def judge_all(
     partitions: "Sequence[Partition]", offsets: CleanerOffsets, now_ms: int
-) -> "tuple[list[Verdict | None], list[tuple[Partition, StorageError]]]":
+) -> "tuple[list[Verdict | None], list[tuple[Partition, Exception]]]":
     """On a thread: what could be cleaned of each log; None where that cannot be said yet."""
     verdicts: list[Verdict | None] = []
-    faults: list[tuple[Partition, StorageError]] = []
+    faults: list[tuple[Partition, Exception]] = []
     for partition in partitions:
         try:
             verdict = kept_verdict(partition.log, offsets, now_ms)
             if verdict is None and learn_ages(partition.log, SEGMENTS_LOOKED_UP):
                 verdict = verdict_on(partition.log, offsets, now_ms)
             verdicts.append(verdict)
-        except StorageError as error:
+        except Exception as error:  # noqa: BLE001 - the other logs are judged
             verdicts.append(None)
             faults.append((partition, error))
     return verdicts, faults

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from protocol.errors import KafkaError
@@ -82,7 +83,10 @@ class Retention:
         partitions = list(self._topics.image.led_here())
         for begin in range(0, len(partitions), LOGS_AT_A_TIME):
             for partition, plan in await self._plans(partitions[begin : begin + LOGS_AT_A_TIME]):
-                await self._apply(partition, plan)
+                try:
+                    await self._apply(partition, plan)
+                except Exception as error:  # noqa: BLE001 - the other logs are looked at
+                    _went_wrong(partition, error)
         logs = {partition.log for partition in partitions}
         self.verdicts = {log: found for log, found in self.verdicts.items() if log in logs}
 
@@ -99,11 +103,19 @@ class Retention:
         known = await self._with_known_times(partitions)
         is_held, now_ms = self._clock_watch.look(), self._clock.now_ms()
         plans = await self._lane.run(
-            lambda: [plan_retention(each.log, now_ms, is_held=is_held) for each in known],
+            lambda: [_planned(each, now_ms, is_held=is_held) for each in known],
         )
-        found = list(zip(known, plans, strict=True))
-        for partition, plan in found:
-            self._judge(partition, plan, now_ms)
+        found: list[tuple[Partition, RetentionPlan]] = []
+        for partition, plan in zip(known, plans, strict=True):
+            if isinstance(plan, Exception):
+                _went_wrong(partition, plan)
+                continue
+            try:
+                self._judge(partition, plan, now_ms)
+            except Exception as error:  # noqa: BLE001 - the other logs are looked at
+                _went_wrong(partition, error)
+            else:
+                found.append((partition, plan))
         return found
 
     async def _with_known_times(self, partitions: "Sequence[Partition]") -> "list[Partition]":
@@ -116,8 +128,8 @@ class Retention:
             known += [partition for partition, outcome in answered if outcome is True]
             left = [partition for partition, outcome in answered if outcome is False]
             for partition, outcome in answered:
-                if isinstance(outcome, StorageError):
-                    event("retention_failed", "warning", log=partition, error=outcome)
+                if isinstance(outcome, Exception):
+                    _went_wrong(partition, outcome)
         return known
 
     def _judge(self, partition: "Partition", plan: RetentionPlan, now_ms: int) -> None:
@@ -204,15 +216,30 @@ def _tell_blocked(
     )
 
 
-def _learn(partitions: "Sequence[Partition]") -> list[bool | StorageError]:
+def _went_wrong(partition: "Partition", error: Exception) -> None:
+    """One log is left out of this round; what nobody expected is counted, too."""
+    event("retention_failed", "warning", log=partition, error=error)
+    if not isinstance(error, KafkaError | StorageError):
+        failed("task", error)
+
+
+def _learn(partitions: "Sequence[Partition]") -> list[bool | Exception]:
     """On a lane: for each, whether all times are known now, or what went wrong."""
-    outcomes: list[bool | StorageError] = []
+    outcomes: list[bool | Exception] = []
     for partition in partitions:
         try:
             outcomes.append(learn_times(partition.log, SEGMENTS_LOOKED_UP))
-        except StorageError as error:
+        except Exception as error:  # noqa: BLE001 - handed to the loop
             outcomes.append(error)
     return outcomes
+
+
+def _planned(partition: "Partition", now_ms: int, *, is_held: bool) -> RetentionPlan | Exception:
+    """On a lane: the plan, or what went wrong."""
+    try:
+        return plan_retention(partition.log, now_ms, is_held=is_held)
+    except Exception as error:  # noqa: BLE001 - handed to the loop
+        return error
 
 
 def _alike(decisions: Sequence[SegmentDecision]) -> Iterator[list[SegmentDecision]]:

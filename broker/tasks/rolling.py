@@ -11,6 +11,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
+from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from protocol.errors import KafkaError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from broker.topics.topic_catalog import TopicCatalog
     from storage.env import Clock
     from storage.log.log import Log
+
+    Faults = list[tuple[Partition, Exception]]
 
 CHECK_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 60.0
@@ -72,12 +75,7 @@ class Rolling:
             return
         now = self._clock.monotonic()
         while self._heap and self._heap[0][0] <= now:
-            due = self._pop_due(now)
-            cold = [each for each in due if not knows_roll_deadline(each.log)]
-            if cold:
-                await self._lane.run(_learn, cold)
-            for partition in due:
-                await self._look(partition, now)
+            await self._look_at_all(self._pop_due(now), now)
             await asyncio.sleep(0)  # others' turn
 
     def _take_in_new(self) -> None:
@@ -101,6 +99,40 @@ class Rolling:
                 due.append(partition)
         return due
 
+    async def _look_at_all(self, due: "list[Partition]", now: float) -> None:
+        """Looks at each; what an error or the end of the round leaves is looked at again."""
+        left = dict.fromkeys(due)
+        try:
+            cold = [each for each in due if self._is_cold(each)]
+            if cold:
+                self._report(await self._lane.run(_learn, cold))
+            for partition in due:
+                try:
+                    await self._look(partition, now)
+                except Exception as error:  # noqa: BLE001 - the other logs are looked at
+                    self._report([(partition, error)])
+                    self._look_again(partition, now + LOOK_AGAIN_SECONDS)
+                del left[partition]
+        finally:
+            for partition in left:
+                self._look_again(partition, now)
+
+    def _is_cold(self, partition: "Partition") -> bool:
+        try:
+            return not knows_roll_deadline(partition.log)
+        except Exception as error:  # noqa: BLE001 - the other logs are looked at
+            self._report([(partition, error)])
+            return False
+
+    def _report(self, faults: "Faults") -> None:
+        for partition, error in faults:
+            event("roll_failed", "warning", log=partition, error=repr(error))
+            failed("task", error)
+
+    def _look_again(self, partition: "Partition", when: float) -> None:
+        if partition in self._entries:
+            self._look_at(partition, when)
+
     async def _look(self, partition: "Partition", now: float) -> None:
         again = now + LOOK_AGAIN_SECONDS
         is_ours = partition.leader_elsewhere is None
@@ -113,8 +145,7 @@ class Rolling:
                     await self._roll(partition)
                 else:
                     again = min(again, now + left)
-        if partition in self._entries:
-            self._look_at(partition, again)
+        self._look_again(partition, again)
 
     async def _roll(self, partition: "Partition") -> None:
         log = partition.log
@@ -140,10 +171,16 @@ def _base(partition: "Partition") -> int:
     return partition.log.snapshot.active.base_offset
 
 
-def _learn(partitions: "list[Partition]") -> None:
-    """On a lane: the times that a start has not looked up. Damage shows where it is read."""
+def _learn(partitions: "list[Partition]") -> "Faults":
+    """On a lane: the times that a start has not looked up. Damage shows where it is read; returns
+    errors that nobody expected.
+    """
+    faults: Faults = []
     for partition in partitions:
         try:
             roll_deadline(partition.log, now_ms=0)
         except StorageError:
             continue
+        except Exception as error:  # noqa: BLE001 - the other logs are looked at
+            faults.append((partition, error))
+    return faults
