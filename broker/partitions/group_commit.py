@@ -25,6 +25,7 @@ SYNC_THREADS = 4
 FLUSH_SHARE = 24  # of the memory: so much unsynced in a directory, and syncing begins anyhow
 MIN_FLUSH_BYTES = 64 * 1024 * 1024
 MAX_FLUSH_BYTES = 1024 * 1024 * 1024
+RETRY_SECONDS = 0.5  # until the next try to have a first thread
 HOLD_FACTOR = 2  # so many times that, and producers wait: Linux throttles from 15 % of memory on
 
 
@@ -79,6 +80,7 @@ class GroupCommit:
         self._threads: list[SyncThread] = []
         self._idle: list[SyncThread] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
         self._begins = False
         self._closed = False
 
@@ -140,6 +142,8 @@ class GroupCommit:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._retry is not None:
+            self._retry.cancel()
         self._closed = True
         threads, self._threads = self._threads, []
         for thread in threads:
@@ -166,18 +170,32 @@ class GroupCommit:
         free = len(self._idle) + SYNC_THREADS - len(self._threads)
         share = -(-len(ready) // max(free, 1))
         while ready and free:
+            thread = self._thread()
+            if thread is None:
+                return
             part, ready = ready[:share], ready[share:]
             free -= 1
             self._syncing.update(part)
             for log in part:
                 del self._due[log]
-            self._thread().sync(part)
+            thread.sync(part)
 
-    def _thread(self) -> SyncThread:
+    def _thread(self) -> SyncThread | None:
+        """One that has nothing to do; None when the machine gives no more: what is due waits for
+        one of those that work, or for the next try.
+        """
         if self._idle:
             return self._idle.pop()
-        self._threads.append(SyncThread(self._monotonic, self._reported, self._faulted))
-        return self._threads[-1]
+        try:
+            thread = SyncThread(self._monotonic, self._reported, self._faulted)
+        except Exception as error:  # noqa: BLE001 - who waits is served later
+            failed("commit", error)
+            if not self._threads:
+                self._begins = True
+                self._retry = self._loop.call_later(RETRY_SECONDS, self._begin)
+            return None
+        self._threads.append(thread)
+        return thread
 
     def _reported(self, thread: SyncThread, synced: list[Synced]) -> None:
         """On the thread."""

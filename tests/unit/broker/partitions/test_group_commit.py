@@ -8,6 +8,9 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import pytest
+
+from broker.partitions import group_commit
 from broker.partitions.group_commit import HOLD_FACTOR, GroupCommit, flush_bytes_of_this_machine
 from broker.partitions.sync_thread import VOUCH_SECONDS
 from broker.runtime.callbacks import failures
@@ -287,3 +290,47 @@ async def test_what_was_synced_last_is_marked_before_the_end() -> None:
         commit.request(log, log.write(), answered.append)
         await until(lambda: bool(answered))
     assert log.vouches == 1
+
+
+class Threadless:
+    """Lets so many threads start, then none."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+        self.free = free
+        start = threading.Thread.start
+
+        def limited(thread: threading.Thread) -> None:
+            if thread.name == "group-commit":
+                if self.free <= 0:
+                    raise RuntimeError("can't start new thread")
+                self.free -= 1
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", limited)
+
+
+async def test_without_a_thread_who_waits_is_served_once_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = Threadless(monkeypatch, 0)
+    monkeypatch.setattr(group_commit, "RETRY_SECONDS", 0.01)
+    before = failures["commit"]
+    async with committing() as (commit, _):
+        logs, answers = [FakeLog() for _ in range(3)], list[BaseException | None]()
+        for log in logs:
+            commit.request(log, log.write(), answers.append)
+        await until(lambda: failures["commit"] > before + 1)
+        assert answers == []
+        threads.free = 4
+        await until(lambda: answers == [None] * 3)
+
+
+async def test_the_threads_that_there_are_take_the_work_of_those_that_cannot_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Threadless(monkeypatch, 1)
+    async with committing() as (commit, _):
+        logs, answers = [FakeLog() for _ in range(5)], list[BaseException | None]()
+        for log in logs:
+            commit.request(log, log.write(), answers.append)
+        await until(lambda: answers == [None] * 5)
