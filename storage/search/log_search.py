@@ -145,11 +145,15 @@ class LogSearch:
 
         return self.on_snapshot(ask)
 
-    def times_at(self, offset: int, *, may_wait: bool = True) -> OffsetTimes | None:
+    def times_at(
+        self, offset: int, *, may_wait: bool = True, may_ask: bool = True
+    ) -> OffsetTimes | None:
         """Both times of the first record at or after `offset`; None when there is none."""
-        return self.on_snapshot(
-            lambda snapshot: times_at(snapshot, self.look(may_wait=may_wait), offset)
-        )
+
+        def ask(snapshot: LogSnapshot) -> OffsetTimes | None:
+            return times_at(snapshot, self.look(may_wait=may_wait, may_ask=may_ask), offset)
+
+        return self.on_snapshot(ask)
 
     def oldest_time(
         self, wanted: UnfinishedOffsets, most_zones: int, *, may_wait: bool = True

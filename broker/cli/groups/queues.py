@@ -129,6 +129,8 @@ def _records(port: AdminPort, path: str, parameters: Mapping[str, object], *, as
 
     page = TablePage()
     show_records(page, answer)
+    if answer["fault"] is not None:
+        page.line(f"No times of what only the store has: {answer['fault']}")
     if answer["next"] is not None:
         page.line(f"... more: --after {answer['next']}")
     return 0

@@ -3,6 +3,9 @@
 A page holds ranges of neighbouring offsets that are alike, in the order of topics, partitions and
 offsets, each with the state it is in, who has it until when, in which delivery, and both times of
 its first record. When a record that waits is due is read from the log again, a piece at a time.
+
+A tier's store that fails is asked once for a page: the page says so, and has no times of what only
+the store has.
 """
 
 from collections.abc import Iterator
@@ -21,7 +24,9 @@ from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
 from config.store import ConfigStore
 from storage.env import Clock
-from storage.errors import StorageError
+from storage.errors import CorruptLog, StorageError
+from storage.search.segment_access import NotInMemory
+from storage.search.time_lag import OffsetTimes
 
 MAX_RANGES, DEFAULT_RANGES = 1000, 100
 MAX_PIECES = 8
@@ -55,6 +60,8 @@ class _Page:
         self.ranges: list[dict[str, object]] = []
         self.next: Cursor | None = None
         self.terms = _terms(services, asked.path["group"])
+        self.fault: str | None = None
+        """Fault of the tier's store; it is not asked again."""
         self._pieces = 0
 
     def add(self, found: Unfinished, begin: int) -> None:
@@ -75,11 +82,41 @@ class _Page:
             if self._pieces >= MAX_PIECES:
                 self._end(found, at)
                 return
-            self._pieces += 1
-            due = due_ranges(found.log, at, each.last, self.terms)
+            due = self._due(found, at, each.last)
             for part, due_ms in _waiting(at, due):
                 self._put(found, part, due_ms)
             at = due.next_offset
+
+    def _due(self, found: Unfinished, first: int, last: int) -> DueRanges:
+        """Due times of a piece of the log; none of what the store does not give."""
+        behind_store = DueRanges([], min(last + 1, found.log.snapshot.local_start_offset))
+        if self.fault is not None and first < behind_store.next_offset:
+            return behind_store
+        self._pieces += 1
+        due = due_ranges(found.log, first, last, self.terms)
+        if due.fault is None or not self._is_of_the_store(found, first, due.fault):
+            return due
+        return behind_store
+
+    def _times(self, found: Unfinished, each: ListedRange) -> OffsetTimes | None:
+        """Both times of the first record; of those that are finished nobody asks any more."""
+        if each.state in FINISHED:
+            return None
+        try:
+            return found.log.search.times_at(each.first, may_ask=self.fault is None)
+        except NotInMemory:
+            return None
+        except StorageError as fault:
+            self._is_of_the_store(found, each.first, fault)
+            return None
+
+    def _is_of_the_store(self, found: Unfinished, offset: int, fault: StorageError) -> bool:
+        """Notes a fault of the store; one object that is damaged is no such fault."""
+        is_local = offset >= found.log.snapshot.local_start_offset
+        if is_local or isinstance(fault, CorruptLog):
+            return False
+        self.fault = str(fault)
+        return True
 
     def _put(self, found: Unfinished, each: ListedRange, due_ms: int | None) -> None:
         if self.next is not None:
@@ -87,7 +124,7 @@ class _Page:
         if len(self.ranges) >= self.limit:
             self._end(found, each.first)
         else:
-            self.ranges.append(_range(found, each, due_ms))
+            self.ranges.append(_range(found, each, due_ms, self._times(found, each)))
 
     def _end(self, found: Unfinished, offset: int) -> None:
         self.next = Cursor(found.log.topic, found.log.partition, offset)
@@ -133,10 +170,13 @@ def _records(services: ShareRecordServices, asked: Asked) -> object:
         "now": instant(services.clock.now_ms()),
         "records": page.ranges,
         "next": None if page.next is None else ":".join(map(str, page.next)),
+        "fault": page.fault,
     }
 
 
-def _range(found: Unfinished, each: ListedRange, due_ms: int | None) -> dict[str, object]:
+def _range(
+    found: Unfinished, each: ListedRange, due_ms: int | None, times: OffsetTimes | None
+) -> dict[str, object]:
     return {
         "topic": found.log.topic,
         "partition": found.log.partition,
@@ -148,17 +188,6 @@ def _range(found: Unfinished, each: ListedRange, due_ms: int | None) -> dict[str
         "since": instant_or_none(each.since_ms),
         "until": instant_or_none(each.until_ms),
         "due": instant_or_none(due_ms),
-        **_times(found, each),
-    }
-
-
-def _times(found: Unfinished, each: ListedRange) -> dict[str, object]:
-    """Both times of the first record; of those that are finished nobody asks any more."""
-    try:
-        times = None if each.state in FINISHED else found.log.search.times_at(each.first)
-    except StorageError:
-        times = None
-    return {
         "record_time": None if times is None else instant_or_none(times.record_ms),
         "arrival": None if times is None else instant_or_none(times.arrival_ms),
     }

@@ -28,6 +28,8 @@ class DueRanges(NamedTuple):
     """In order; offsets of none of them are due at once, or cannot be read."""
     next_offset: int
     """The first offset that was not looked at."""
+    fault: StorageError | None = None
+    """Fault of the disk or the tier's store, because of which nothing was read."""
 
 
 def due_ranges(log: Log, first: int, last: int, terms: DelayTerms) -> DueRanges:
@@ -42,7 +44,9 @@ def due_ranges(log: Log, first: int, last: int, terms: DelayTerms) -> DueRanges:
             return DueRanges([], last + 1)
         work = Work(UNPACKED_BYTES, UNPACKED_RECORDS)
         found = DueReader(log.search, data.slices[0], work).read(terms, BEFORE_ALL_MS)
-    except (StorageError, DecodeError, KafkaError, TooMuchWork):
+    except StorageError as fault:
+        return DueRanges([], last + 1, fault)
+    except (DecodeError, KafkaError, TooMuchWork):
         return DueRanges([], last + 1)
     seen = found.batches[-1].last + 1 if found.batches else last + 1
     later = (due for batch in found.batches for due in batch.later)

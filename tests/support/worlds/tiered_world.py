@@ -27,10 +27,11 @@ class TieredWorld(World):
     """A broker with a tier: what is closed leaves the directory when a test says so."""
 
     away_kind = InlineReads
+    store_kind = MemoryStore
 
     def __init__(self, fs: SimFileSystem | None = None, seed: int = 0, **settings: str) -> None:
         super().__init__(fs, seed, **settings)
-        self.store = MemoryStore()
+        self.store = self.store_kind()
         cache = ObjectCache(self.fs, "/cache", CACHE_BYTES)
         cache.open()
         self.reach = Reach(self.store, cache)
