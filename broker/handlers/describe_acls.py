@@ -1,11 +1,16 @@
 """DescribeAcls: the entries of access control that a filter lets through (KIP-140)."""
 
-from itertools import groupby
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
+from broker.runtime.answers import AnswerRoom, Answers
+from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.security.acl import Acl
+from broker.security.acl_book import AclBook
+from broker.security.acl_filter import AclFilter
 from broker.security.acl_requests import check_is_on, filter_of
 from broker.security.authority import Authority
 from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
@@ -23,12 +28,15 @@ class Services(NamedTuple):
 
     probes: BrokerProbes
     authority: Authority
+    answers: Answers
 
 
 Context = RequestContext[Services]
 
 
-def handle(request: DescribeAclsRequest, context: Context) -> DescribeAclsResponse:
+def handle(
+    request: DescribeAclsRequest, context: Context
+) -> DescribeAclsResponse | Deferred[DescribeAclsResponse]:
     """The entries by resource; SECURITY_DISABLED (54) without an authorizer."""
     authority = context.services.authority
     try:
@@ -38,22 +46,28 @@ def handle(request: DescribeAclsRequest, context: Context) -> DescribeAclsRespon
     except KafkaError as error:
         context.count_error(error.code)
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
-    found = sorted(filter(wanted.accepts, authority.book.acls), key=_resource)
-    return DescribeAclsResponse(
-        resources=[
-            DescribeAclsResource(
-                resource_type=kind,
-                pattern_type=pattern,
-                resource_name=name,
-                acls=[_description(each) for each in acls],
-            )
-            for (kind, pattern, name), acls in groupby(found, _resource)
-        ]
+    return context.services.answers.make(
+        partial(_resources, wanted, authority.book),
+        lambda resources: DescribeAclsResponse(resources=resources),
     )
 
 
-def _resource(acl: Acl) -> tuple[int, int, str]:
-    return acl.resource_type, acl.pattern_type, acl.name
+def _resources(
+    wanted: AclFilter, book: AclBook, _: AnswerRoom
+) -> Iterator[DescribeAclsResource | None]:
+    """In the order of their types, patterns and names."""
+    found: dict[tuple[int, int], dict[str, list[AclDescription]]] = {}
+    for acl in book.acls:
+        if wanted.accepts(acl):
+            by_name = found.setdefault((acl.resource_type, acl.pattern_type), {})
+            by_name.setdefault(acl.name, []).append(_description(acl))
+        yield None
+    for kind, pattern in sorted(found):
+        by_name = found[kind, pattern]
+        for name in sorted(by_name):
+            yield DescribeAclsResource(
+                resource_type=kind, pattern_type=pattern, resource_name=name, acls=by_name[name]
+            )
 
 
 def _description(acl: Acl) -> AclDescription:

@@ -5,10 +5,14 @@ client receives its coordinator, so that its first commit does not wait for that
 takes this API's presence as a sign that lz4 is understood.
 """
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Generator, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from broker.groups.coordinator import GroupCoordinator
+from broker.runtime.answers import AnswerRoom, Answers
+from broker.runtime.deferred import Deferred
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
@@ -39,6 +43,7 @@ class Services(NamedTuple):
     probes: BrokerProbes
     node_id: int
     endpoints: AdvertisedEndpoints
+    answers: Answers
 
 
 Context = RequestContext[Services]
@@ -49,13 +54,36 @@ SHARE_ASKS = AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
 
 def handle(
     request: FindCoordinatorRequest, context: Context
-) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:
     """A node for every key; INVALID_REQUEST (42) for a kind of coordinator that is unknown."""
     context.asks(AclOperation.DESCRIBE, ResourceType.GROUP)
+    return context.services.answers.make(
+        partial(_coordinators, request, context), partial(_respond, context), beside=True
+    )
+
+
+def _coordinators(
+    request: FindCoordinatorRequest, context: Context, room: AnswerRoom
+) -> Iterator[Coordinator | None]:
+    keys, fault = _keys(request, context), None
     topic = _topic(request, context)
-    if topic is not None and not topic.partitions and _allowed(request, context):
-        return _make_and_answer(topic, request, context)
-    return _answer(request, context, None)
+    if topic is not None and not topic.partitions:
+        is_allowed = yield from _is_any_allowed(keys, request, context)
+        if is_allowed:
+            room.waits_for = making = asyncio.get_running_loop().create_task(_make(topic))
+            yield None
+            fault = making.result()
+    for key in keys:
+        yield _coordinator(key, request.key_type, context, fault)
+
+
+async def _make(topic: StateTopic) -> KafkaError | None:
+    """Makes a state topic; the error that refuses it."""
+    try:
+        await topic.make()
+    except KafkaError as error:
+        return error
+    return None
 
 
 def _topic(request: FindCoordinatorRequest, context: Context) -> StateTopic | None:
@@ -71,34 +99,26 @@ def _topic(request: FindCoordinatorRequest, context: Context) -> StateTopic | No
             return None
 
 
-async def _make_and_answer(
-    topic: StateTopic, request: FindCoordinatorRequest, context: Context
-) -> FindCoordinatorResponse:
-    try:
-        await topic.make()
-    except KafkaError as error:
-        return _answer(request, context, error)
-    return _answer(request, context, None)
-
-
 def _keys(request: FindCoordinatorRequest, context: Context) -> list[str]:
     if context.api_version >= KEY_LIST_SINCE_VERSION:
         return list(dict.fromkeys(request.coordinator_keys))
     return [request.key]
 
 
-def _allowed(request: FindCoordinatorRequest, context: Context) -> list[str]:
-    keys = _keys(request, context)
+def _is_any_allowed(
+    keys: list[str], request: FindCoordinatorRequest, context: Context
+) -> Generator[None, None, bool]:
+    """True when the client may be shown the coordinator of some key."""
     if request.key_type == SHARE:
-        return keys if context.sees(*SHARE_ASKS) else []
-    kind = KINDS[request.key_type]
-    return context.allowed(AclOperation.DESCRIBE, kind, keys, lambda key: key)
+        return bool(keys) and context.sees(*SHARE_ASKS)
+    for key in keys:
+        if context.sees(AclOperation.DESCRIBE, KINDS[request.key_type], key):
+            return True
+        yield
+    return False
 
 
-def _answer(
-    request: FindCoordinatorRequest, context: Context, fault: KafkaError | None
-) -> FindCoordinatorResponse:
-    found = [_coordinator(key, request.key_type, context, fault) for key in _keys(request, context)]
+def _respond(context: Context, found: list[Coordinator]) -> FindCoordinatorResponse:
     if context.api_version >= KEY_LIST_SINCE_VERSION:
         return FindCoordinatorResponse(coordinators=found)
     only = found[0]

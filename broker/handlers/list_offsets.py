@@ -5,13 +5,15 @@ on a lane, as do all but the first of a request with many. Only what a consumer 
 a match at or above the high watermark (or the last stable offset) is no match.
 """
 
-from collections import Counter
+import asyncio
+from collections.abc import Generator, Iterator
 from functools import partial
 from typing import NamedTuple
 
 from broker.partitions.partition import Partition, last_fetchable
+from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
-from broker.runtime.gathering import after, gather
+from broker.runtime.gathering import after, gather, wait_for
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.unpacking import too_much_of_a_request
@@ -41,6 +43,7 @@ SPECIAL_SINCE_VERSION = {
 }
 OFFSET_LISTS_UNTIL_VERSION = 0
 ANSWERED_AT_ONCE = 32  # searches of one request on the loop: two milliseconds; the rest on lanes
+FEW = 1000  # partitions whose searches all begin at once
 BYTES_A_SEARCH = 4 * 1024 * 1024  # unpacked, beside what any request may
 NOT_AVAILABLE_SINCE_VERSION = 5
 READ_COMMITTED = 1
@@ -56,6 +59,7 @@ class Services(NamedTuple):
     topics: TopicCatalog
     probes: BrokerProbes
     clock: Clock
+    answers: Answers
 
 
 Context = RequestContext[Services]
@@ -66,28 +70,54 @@ def handle(
 ) -> ListOffsetsResponse | Deferred[ListOffsetsResponse]:
     """One answer per partition asked for; one that is asked for twice is refused."""
     context.asks(AclOperation.DESCRIBE, ResourceType.TOPIC)
-    twice = _asked_twice(request)
-    answers: list[Answer] = []
+    respond = partial(_respond, request)
+    if sum(len(topic.partitions) for topic in request.topics) > FEW:
+        make = context.services.answers.make
+        return make(partial(_one_after_another, request, context), respond, beside=True)
+    return gather([each for each in _answers(request, context) if each is not None], respond)
+
+
+def _one_after_another(
+    request: ListOffsetsRequest, context: Context, room: AnswerRoom
+) -> Iterator[ListOffsetsPartitionResponse | None]:
+    """The answers of very many partitions: each search begins after the one before."""
+    for each in _answers(request, context):
+        if not isinstance(each, Deferred):
+            yield each
+            continue
+        room.waits_for = waiting = asyncio.ensure_future(wait_for(each))
+        yield None
+        yield waiting.result()
+
+
+def _answers(request: ListOffsetsRequest, context: Context) -> Iterator[Answer | None]:
+    """In the order of the request; None where others may have their turn."""
+    twice = yield from _asked_twice(request)
+    count = 0
     for topic in request.topics:
         name = topic.name
         for each in topic.partitions:
             is_twice = (name, each.partition_index) in twice
-            at_once = len(answers) < ANSWERED_AT_ONCE
-            answers.append(
-                _answer(name, each, request, context, is_twice=is_twice, at_once=at_once)
-            )
-    return gather(answers, partial(_respond, request))
+            at_once = count < ANSWERED_AT_ONCE
+            yield _answer(name, each, request, context, is_twice=is_twice, at_once=at_once)
+            count += 1
 
 
-def _asked_twice(request: ListOffsetsRequest) -> set[tuple[str, int]]:
-    """Partitions that are named more than once in the request, which keeps the first of each."""
+def _asked_twice(request: ListOffsetsRequest) -> Generator[None, None, set[tuple[str, int]]]:
+    """Partitions that are named more than once in the request, which keeps the last of each."""
     topics = request.topics
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         return set()
-    asked = Counter((topic.name, p.partition_index) for topic in topics for p in topic.partitions)
+    asked, twice = set[tuple[str, int]](), set[tuple[str, int]]()
     for topic in topics:
-        topic.partitions = list({each.partition_index: each for each in topic.partitions}.values())
-    return {key for key, times in asked.items() if times > 1}
+        kept: dict[int, ListOffsetsPartition] = {}
+        for each in topic.partitions:
+            key = topic.name, each.partition_index
+            (twice if key in asked else asked).add(key)
+            kept[each.partition_index] = each
+            yield
+        topic.partitions = list(kept.values())
+    return twice
 
 
 def _answer(

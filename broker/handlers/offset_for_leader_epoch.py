@@ -1,7 +1,11 @@
 """OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices a log that was cut."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
+from broker.runtime.answers import AnswerRoom, Answers
+from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
@@ -21,26 +25,33 @@ class Services(NamedTuple):
 
     topics: TopicCatalog
     probes: BrokerProbes
+    answers: Answers
 
 
 Context = RequestContext[Services]
 
 
-def handle(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
+def handle(
+    request: OffsetForLeaderEpochRequest, context: Context
+) -> OffsetForLeaderEpochResponse | Deferred[OffsetForLeaderEpochResponse]:
     """For each partition the largest epoch up to the one asked for, and its end offset."""
-    is_replica = context.sees(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    _answer(topic.topic, each, context, is_replica=is_replica)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+    return context.services.answers.make(
+        partial(_topics, request, context),
+        lambda topics: OffsetForLeaderEpochResponse(topics=topics),
+        beside=True,
     )
+
+
+def _topics(
+    request: OffsetForLeaderEpochRequest, context: Context, _: AnswerRoom
+) -> Iterator[OffsetForLeaderTopicResult | None]:
+    is_replica = context.sees(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+    for topic in request.topics:
+        answers: list[EpochEndOffset] = []
+        for each in topic.partitions:
+            answers.append(_answer(topic.topic, each, context, is_replica=is_replica))
+            yield None
+        yield OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers)
 
 
 def _answer(

@@ -1,6 +1,7 @@
 """Requests that name very much give way to others while they are answered."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,18 @@ import pytest
 
 from broker.runtime.answers import Answers
 from broker.runtime.deferred import Deferred
-from protocol.apis import describe_topic_partitions, metadata
+from broker.security.acl import Acl
+from broker.security.acl_book import AclBook
+from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
+from protocol.apis import (
+    describe_acls,
+    describe_topic_partitions,
+    find_coordinator,
+    list_offsets,
+    list_transactions,
+    metadata,
+)
+from protocol.apis import offset_for_leader_epoch as epoch
 from protocol.errors import ErrorCode
 from tests.support.worlds.handler_world import World
 
@@ -23,14 +35,14 @@ async def slow() -> World:
     """A broker for which time passes whenever it looks at the clock."""
     world = World()
     await world.make_topic(NAMES[1])
-    now = [0.0]
-
-    def monotonic() -> float:
-        now[0] += 0.001
-        return now[0]
-
-    world.broker.answers = Answers(monotonic)
+    await world.call(find_coordinators(), 4)  # which makes a topic of the broker's
+    world.broker.answers = Answers(ticking())
     return world
+
+
+def ticking() -> Callable[[], float]:
+    """A clock that goes on by a millisecond whenever it is looked at."""
+    return (number / 1000 for number in itertools.count()).__next__
 
 
 async def turns_of(world: World, request: Any, version: int) -> tuple[int, Any]:
@@ -62,11 +74,39 @@ def metadata_by_id() -> Any:
     return metadata.MetadataRequest(topics=topics)
 
 
+def find_coordinators() -> Any:
+    return find_coordinator.FindCoordinatorRequest(key_type=0, coordinator_keys=NAMES)
+
+
+def epochs() -> Any:
+    partitions = [epoch.OffsetForLeaderPartition(partition=0, leader_epoch=0)]
+    topics = [epoch.OffsetForLeaderTopic(topic=name, partitions=partitions) for name in NAMES[::2]]
+    many = epoch.OffsetForLeaderTopic(topic=NAMES[1], partitions=partitions * (len(NAMES) // 2))
+    return epoch.OffsetForLeaderEpochRequest(topics=[*topics, many])
+
+
+def list_latest() -> Any:
+    partitions = [
+        list_offsets.ListOffsetsPartition(partition_index=index, timestamp=index - 1)
+        for index in range(len(NAMES))
+    ]
+    topic = list_offsets.ListOffsetsTopic(name=NAMES[1], partitions=partitions)
+    return list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic])
+
+
+def list_open() -> Any:
+    return list_transactions.ListTransactionsRequest(state_filters=NAMES)
+
+
 REQUESTS: list[tuple[Callable[[], Any], int]] = [
     (describe_pages, 0),
     (lambda: metadata_of(NAMES, include_topic_authorized_operations=True), 10),
     (lambda: metadata_of(NAMES, allow_auto_topic_creation=True), 4),
     (metadata_by_id, 12),
+    (find_coordinators, 4),
+    (epochs, 4),
+    (list_latest, 7),
+    (list_open, 1),
 ]
 
 
@@ -103,3 +143,27 @@ async def test_a_topic_that_goes_in_the_middle_is_not_there(
     found = slow.read(request, version, await slow.settled(answer))
     codes = {each.name: each.error_code for each in found.topics}
     assert codes[NAMES[1]] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_entries_of_access_control_give_way_and_keep_their_order() -> None:
+    world = World(authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer")
+    operations = (AclOperation.WRITE, AclOperation.READ)
+    world.broker.authority.book = AclBook(
+        Acl(kind, pattern, name, "User:a", "*", operation, AclPermission.ALLOW)
+        for name in NAMES[500::-1]
+        for operation in operations
+        for kind in (ResourceType.GROUP, ResourceType.TOPIC)
+        for pattern in (PatternType.PREFIXED, PatternType.LITERAL)
+    )
+    world.broker.answers = Answers(ticking())
+    request = describe_acls.DescribeAclsRequest(
+        resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1
+    )
+    turns, found = await turns_of(world, request, 3)
+    assert turns >= 4
+    order = [
+        (each.resource_type, each.pattern_type, each.resource_name) for each in found.resources
+    ]
+    assert order == sorted(order)
+    assert len(order) == 501 * 4
+    assert {tuple(acl.operation for acl in each.acls) for each in found.resources} == {operations}
