@@ -217,14 +217,16 @@ class TransactionCoordinator:
             await asyncio.gather(*(self._settle(owner) for owner in some))
 
     async def _settle(self, owner: Transactional) -> None:
-        async with self.steps.turn(owner):
-            try:
+        try:
+            async with self.steps.turn(owner):
                 await self._end_overdue(owner)
-            except Exception as error:  # noqa: BLE001 - one must not keep the others open
-                event(
-                    "transaction_not_ended", "warning",
-                    transactional_id=owner.transactional_id, error=repr(error),
-                )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - one must not keep the others open
+            if owner.is_gone or owner.is_elsewhere:
+                return
+            event(
+                "transaction_not_ended", "warning",
+                transactional_id=owner.transactional_id, error=repr(error),
+            )  # fmt: skip
 
     async def _end_overdue(self, owner: Transactional) -> None:
         if owner.facts.state in PREPARED:
@@ -246,16 +248,17 @@ class TransactionCoordinator:
                 await self._forget(owner)
 
     async def _forget(self, owner: Transactional) -> None:
-        async with self.steps.turn(owner):
-            try:
+        try:
+            async with self.steps.turn(owner):
                 await self.steps.forget(owner)
-            except Exception as error:  # noqa: BLE001 - one must not keep the others
-                event(
-                    "transactional_id_not_expired", "warning",
-                    transactional_id=owner.transactional_id, error=repr(error),
-                )  # fmt: skip
-            else:
                 del self.ids[owner.transactional_id]
+        except Exception as error:  # noqa: BLE001 - one must not keep the others
+            if owner.is_gone or owner.is_elsewhere:
+                return
+            event(
+                "transactional_id_not_expired", "warning",
+                transactional_id=owner.transactional_id, error=repr(error),
+            )  # fmt: skip
 
     # --- steps ---
 
@@ -290,12 +293,14 @@ class TransactionCoordinator:
     async def _begun(
         self, facts: Facts, timeout_ms: int, expected: tuple[int, int] | None
     ) -> Facts:
-        if not rules.wants_new_id(facts, expected):
+        if not (facts.is_fenced_for_good or rules.wants_new_id(facts, expected)):
             epoch = None if expected is None else expected[1]
             return next_epoch(facts, epoch, timeout_ms, self.steps.now_ms)
         producer_id = await self._producer_ids.allocate()
-        goes_on = expected is not None
-        return next_producer(facts, producer_id, timeout_ms, self.steps.now_ms, goes_on=goes_on)
+        last_epoch = NONE if expected is None else expected[1]
+        return next_producer(
+            facts, producer_id, timeout_ms, self.steps.now_ms, last_epoch=last_epoch
+        )
 
     def _check_room(self, facts: Facts) -> None:
         limit = self._settings.horolog_max_transaction_partitions

@@ -67,6 +67,11 @@ class Facts:
         return self.producer_epoch >= LAST_EPOCH_OF_CLIENTS
 
     @property
+    def is_fenced_for_good(self) -> bool:
+        """True when the epoch that is kept for fencing is in force: no client may have it."""
+        return self.producer_epoch > LAST_EPOCH_OF_CLIENTS
+
+    @property
     def is_commit(self) -> bool:
         """True when a prepared transaction commits."""
         return self.state is TransactionState.PREPARE_COMMIT
@@ -131,15 +136,18 @@ def next_epoch(facts: Facts, expected_epoch: int | None, timeout_ms: int, now_ms
 
 
 def next_producer(
-    facts: Facts, producer_id: int, timeout_ms: int, now_ms: int, *, goes_on: bool
+    facts: Facts, producer_id: int, timeout_ms: int, now_ms: int, *, last_epoch: int
 ) -> Facts:
-    """A producer begins with another id, because the present one has no epochs left."""
+    """A producer begins with another id, because the present one has no epochs left.
+
+    `last_epoch`: the one that it said it had, if it goes on.
+    """
     rotated = replace(
         facts,
         producer_id=producer_id,
         producer_epoch=0,
         previous_producer_id=facts.producer_id,
-        last_epoch=facts.producer_epoch if goes_on else NONE,
+        last_epoch=last_epoch,
     )
     return _begun(rotated, timeout_ms, now_ms)
 
