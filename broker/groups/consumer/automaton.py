@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 MAX_STATES = 4000
-MAX_KNOWN_SETS = 5000  # of states that were reached, before they are forgotten
+MAX_KNOWN_STATES = 100_000  # in all sets that were reached, before they are forgotten
+SET_STATES = 10  # about what a set takes beside its states
 
 Accepts = Callable[[str], bool]
 START, END = "start", "end"
+TOO_LARGE = "the expression is too large"
 
 
 class PatternError(ValueError):
@@ -39,10 +41,23 @@ class Automaton:
     def state(self) -> int:
         """One more state. PatternError when there are too many."""
         if len(self.steps) >= MAX_STATES:
-            raise PatternError("the expression is too large")
+            raise PatternError(TOO_LARGE)
         self.empty.append([])
         self.steps.append(None)
         return len(self.steps) - 1
+
+    def copy(self, part: PatternPart, begin: int, end: int) -> PatternPart:
+        """Another copy of a part that has the states from `begin` up to `end`, and leads nowhere.
+
+        PatternError when there are too many states.
+        """
+        offset = len(self.steps) - begin
+        if len(self.steps) + end - begin > MAX_STATES:
+            raise PatternError(TOO_LARGE)
+        for links, step in zip(self.empty[begin:end], self.steps[begin:end], strict=True):
+            self.empty.append([(when, target + offset) for when, target in links])
+            self.steps.append(None if step is None else (step[0], step[1] + offset))
+        return PatternPart(part.first + offset, part.last + offset)
 
     def link(self, source: int, target: int, when: str | None = None) -> None:
         """A step that needs no character."""
@@ -102,8 +117,11 @@ class Matcher:
     def __init__(self, automaton: Automaton, part: PatternPart) -> None:
         """`part` is the whole of it."""
         self._empty, self._steps, self._last = automaton.empty, automaton.steps, part.last
-        self._begin = self._closure([part.first], is_start=True, is_end=False)
+        self.visits: int = 0
+        """States that were looked at until now: what matching cost."""
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+        self._known_states = 0
+        self._begin = self._closure([part.first], is_start=True, is_end=False)
 
     def matches(self, name: str) -> bool:
         """True when the whole name matches."""
@@ -115,18 +133,39 @@ class Matcher:
             states = after
             if not states:
                 return False
-        is_start = not name
-        return self._last in self._closure(states, is_start=is_start, is_end=True)
+        if not name:
+            return self._last in self._closure(states, is_start=True, is_end=True)
+        ends = self._known.get((states, END))
+        if ends is None:
+            ends = self._closure(states, is_start=False, is_end=True)
+            self._remember(states, END, ends)
+        return self._last in ends
 
     def _after(self, states: frozenset[int], character: str) -> frozenset[int]:
-        reached = [
-            step[1] for state in states if (step := self._steps[state]) and step[0](character)
-        ]
+        """The states behind one more character; copies of a part are asked about it once."""
+        self.visits += len(states)
+        verdicts: dict[Accepts, bool] = {}
+        reached = []
+        for state in states:
+            step = self._steps[state]
+            if step is None:
+                continue
+            accepts, target = step
+            verdict = verdicts.get(accepts)
+            if verdict is None:
+                verdict = verdicts[accepts] = accepts(character)
+            if verdict:
+                reached.append(target)
         after = self._closure(reached, is_start=False, is_end=False)
-        if len(self._known) >= MAX_KNOWN_SETS:
-            self._known.clear()
-        self._known[states, character] = after
+        self._remember(states, character, after)
         return after
+
+    def _remember(self, states: frozenset[int], character: str, after: frozenset[int]) -> None:
+        self._known_states += len(after) + SET_STATES
+        if self._known_states > MAX_KNOWN_STATES:
+            self._known.clear()
+            self._known_states = len(after) + SET_STATES
+        self._known[states, character] = after
 
     def _closure(self, states: Iterable[int], *, is_start: bool, is_end: bool) -> frozenset[int]:
         """All states that are reached without another character."""
@@ -138,4 +177,5 @@ class Matcher:
                 if target not in found and holds[when]:
                     found.add(target)
                     waiting.append(target)
+        self.visits += len(found)
         return frozenset(found)

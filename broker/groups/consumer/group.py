@@ -72,6 +72,8 @@ class ConsumerGroup:
         """The member that has a partition, or has yet to give it back."""
         self.expressions: dict[str, RegexValue] = {}
         """Matches of each regular expression as of the last look-up."""
+        self.refused: dict[str, str] = {}
+        """Expressions that could not be looked up, and why."""
         self.seen_image: MetadataImage | None = None
         """The topics that the hash was made of."""
         self.matched_image: MetadataImage | None = None
@@ -210,6 +212,7 @@ class ConsumerGroup:
 
     def forget_expression(self, text: str) -> None:
         """Nobody subscribes by it any more."""
+        self.refused.pop(text, None)
         if self.expressions.pop(text, None) is not None:
             self.rows.append((key_of(RecordKind.REGEX, self.group_id, text), None))
 

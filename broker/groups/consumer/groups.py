@@ -10,7 +10,12 @@ from functools import partial
 
 from broker.groups.classic.group import Group
 from broker.groups.consumer.group import ConsumerGroup, Timers
-from broker.groups.consumer.heartbeat import ConsumerHeartbeat, Heard, check_expression
+from broker.groups.consumer.heartbeat import (
+    ConsumerHeartbeat,
+    Heard,
+    check_expression,
+    check_matched,
+)
 from broker.groups.consumer.member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Owned
 from broker.groups.consumer.topic_matching import LookUp, TopicMatching
@@ -50,6 +55,7 @@ class ConsumerGroups:
         check_expression(beat, consumer)
         member = self._member_of(consumer, beat)
         updated = _updated(member, beat)
+        check_matched(updated.regex, consumer)
         changed = self.subscribe(consumer, member, updated)
         after = self.settle(consumer, updated, beat.owned, changed=changed)
         self.alive(group, consumer, after)

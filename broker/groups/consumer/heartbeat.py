@@ -115,16 +115,29 @@ def _check_join(beat: ConsumerHeartbeat) -> None:
 
 def check_expression(beat: ConsumerHeartbeat, consumer: ConsumerGroup | None) -> None:
     """INVALID_REGULAR_EXPRESSION (128) for a new one that is none."""
-    if not beat.regex or (consumer is not None and beat.regex in consumer.patterns):
+    if not beat.regex:
+        return
+    if consumer is not None and beat.regex in consumer.patterns:
+        check_matched(beat.regex, consumer)
         return
     try:
         topic_pattern(beat.regex)
     except PatternError as error:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{beat.regex[:MAX_ID_CHARACTERS]}` is not a valid regular "
-            f"expression: {error}.",
-        ) from error
+        raise _bad_expression(beat.regex, str(error)) from error
+
+
+def check_matched(regex: str, consumer: ConsumerGroup) -> None:
+    """INVALID_REGULAR_EXPRESSION (128) for one that could not be looked up."""
+    if regex in consumer.refused:
+        raise _bad_expression(regex, consumer.refused[regex])
+
+
+def _bad_expression(regex: str, why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        f"SubscribedTopicRegex `{regex[:MAX_ID_CHARACTERS]}` is not a valid regular "
+        f"expression: {why}.",
+    )
 
 
 def _invalid(text: str) -> KafkaError:

@@ -25,6 +25,7 @@ from broker.groups.consumer.automaton import (
 MAX_CHARACTERS = 1000
 MAX_REPEATS = 1000
 MAX_DEPTH = 50
+VISITS_AT_LEAST, VISITS_OF_A_NAME = 250_000, 200  # of states; all of a million take 0.2 s
 
 DIGITS = frozenset(string.digits)
 WORD = frozenset(string.ascii_letters + string.digits + "_")
@@ -95,16 +96,16 @@ class _Parser:
         return self.automaton.chain(parts)
 
     def _repeated(self, depth: int) -> PatternPart:
-        begin, flags = self.at, (self.ignores_case, self.dot_is_all)
+        begin = len(self.automaton.steps)
         part = self._atom(depth)
-        end = self.at
+        end = len(self.automaton.steps)
         bounds = self._bounds()
         if bounds is None:
             return part
         self._take("?")  # lazy: what matches is the same
         if self.at < len(self.text) and self.text[self.at] in "*+?":
             raise self._wrong("nothing to repeat")
-        return self._copies(part, bounds, (begin, end), flags, depth)
+        return self._copies(part, bounds, begin, end)
 
     def _bounds(self) -> tuple[int, int | None] | None:
         for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
@@ -124,32 +125,20 @@ class _Parser:
         return least, most
 
     def _copies(
-        self,
-        part: PatternPart,
-        bounds: tuple[int, int | None],
-        span: tuple[int, int],
-        flags: tuple[bool, bool],
-        depth: int,
+        self, part: PatternPart, bounds: tuple[int, int | None], begin: int, end: int
     ) -> PatternPart:
-        """As many copies as are needed, the last ones optional, or the last one in a loop."""
+        """As many copies as are needed, the last ones optional, or the last one in a loop.
+
+        The part has the states from `begin` up to `end`.
+        """
         least, most = bounds
         if most is None:
             copies, loops = max(least, 1), True
         else:
             copies, loops = most, False
-        pieces = (
-            part if number == 0 else self._again(span, flags, depth) for number in range(copies)
-        )
+        others = [self.automaton.copy(part, begin, end) for _ in range(1, copies)]
+        pieces = [part, *others] if copies else []
         return self.automaton.repeated(pieces, least, for_ever=loops)
-
-    def _again(self, span: tuple[int, int], flags: tuple[bool, bool], depth: int) -> PatternPart:
-        """Another copy of what stands in a span of the text."""
-        here, present = self.at, (self.ignores_case, self.dot_is_all)
-        self.at, (self.ignores_case, self.dot_is_all) = span[0], flags
-        part = self._atom(depth)
-        assert self.at == span[1]
-        self.at, (self.ignores_case, self.dot_is_all) = here, present
-        return part
 
     def _atom(self, depth: int) -> PatternPart:
         character = self._next()
@@ -322,6 +311,13 @@ def topic_pattern(text: str) -> Matcher:
 
 
 def matching(text: str, names: Iterable[str]) -> frozenset[str]:
-    """The names that an expression matches. PatternError."""
+    """The names that an expression matches. PatternError, too when it takes too many steps."""
     pattern = topic_pattern(text)
-    return frozenset(name for name in names if pattern.matches(name))
+    allowed, found = VISITS_AT_LEAST, []
+    for name in names:
+        allowed += VISITS_OF_A_NAME
+        if pattern.matches(name):
+            found.append(name)
+        if pattern.visits > allowed:
+            raise PatternError(f"it takes more than {allowed} steps to match topics with it")
+    return frozenset(found)

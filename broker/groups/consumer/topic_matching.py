@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from broker.groups.classic.group import Group, GroupState
+from broker.groups.consumer.automaton import PatternError
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeat import ShowsTopic
 from broker.groups.consumer.regex import matching
@@ -25,7 +26,8 @@ MIN_INTERVAL_MS = 10_000
 OF_THE_BROKER = "__"
 """In an expression that is to match the broker's own topics, too."""
 
-Matched = dict[str, frozenset[str]]
+Matched = dict[str, frozenset[str] | PatternError]
+"""Topics by expression, or the reason why it cannot be used."""
 LookUp = Callable[[frozenset[str], tuple[str, ...], frozenset[str]], "asyncio.Future[Matched]"]
 """The expressions, names of topics, and those of the broker's own; as `match_all`."""
 
@@ -91,10 +93,21 @@ class TopicMatching:
         changed = False
         for text, topics in future.result().items():
             if text in consumer.patterns:
-                now_ms = self._around.now_ms()
-                value = RegexValue(topics=sorted(topics), version=0, timestamp=now_ms)
-                changed |= consumer.set_expression(text, value)
+                changed |= self._set(consumer, text, topics)
         self._then(consumer, changed=changed)
+
+    def _set(
+        self, consumer: ConsumerGroup, text: str, topics: frozenset[str] | PatternError
+    ) -> bool:
+        """Of an expression that takes too many steps its members hear; it keeps what it had."""
+        consumer.refused.pop(text, None)
+        if isinstance(topics, PatternError):
+            consumer.refused[text] = str(topics)
+            known = consumer.expressions.get(text)
+            topics = frozenset(() if known is None else known.topics)
+        now_ms = self._around.now_ms()
+        value = RegexValue(topics=sorted(topics), version=0, timestamp=now_ms)
+        return consumer.set_expression(text, value)
 
 
 def match_all(patterns: frozenset[str], names: tuple[str, ...], own: frozenset[str]) -> Matched:
@@ -103,4 +116,11 @@ def match_all(patterns: frozenset[str], names: tuple[str, ...], own: frozenset[s
     `own` are names of the broker's own topics.
     """
     others = tuple(name for name in names if name not in own)
-    return {text: matching(text, names if OF_THE_BROKER in text else others) for text in patterns}
+    return {text: _match(text, names if OF_THE_BROKER in text else others) for text in patterns}
+
+
+def _match(text: str, names: tuple[str, ...]) -> frozenset[str] | PatternError:
+    try:
+        return matching(text, names)
+    except PatternError as error:
+        return error

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.groups.consumer import regex
 from broker.groups.consumer.embedded import EmbeddedAssignment, MemberPartitions, Subscription
 from protocol.apis import consumer_group_describe, consumer_group_heartbeat, delete_groups
 from protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -263,6 +264,26 @@ async def test_an_expression_is_matched_away_from_the_loop_and_again_when_topics
     await again.broker.groups.load()
     assert described(again).members[0].subscribed_topic_regex == "t.*"
     assert beat(again, "a", 3).error_code == 0
+
+
+async def test_the_member_hears_of_an_expression_that_takes_too_many_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await group_world()
+    monkeypatch.setattr(regex, "VISITS_AT_LEAST", 10)
+    monkeypatch.setattr(regex, "VISITS_OF_A_NAME", 1)
+    said = {"subscribed_topic_names": None, "subscribed_topic_regex": "(.*a.*|.*b.*){3}"}
+    assert told(beat(world, "a", 0, **said)) == []
+    await _turn()
+    heard = beat(world, "a", 1)
+    assert heard.error_code == E.INVALID_REGULAR_EXPRESSION
+    assert "steps" in heard.error_message
+    assert beat(world, "b", 0, **said).error_code == E.INVALID_REGULAR_EXPRESSION
+    changed = beat(world, "a", 1, subscribed_topic_regex="t")
+    assert changed.error_code == 0
+    assert world.group().modern.refused == {}  # type: ignore[union-attr]
+    await _turn()
+    assert told(beat(world, "a", changed.member_epoch)) == [0, 1]
 
 
 async def matched(world: GroupWorld, member: str, expression: str) -> set[str]:
