@@ -87,14 +87,14 @@ class SparseCopy:
         if run is not None:
             yield self._bytes_of(run, -(-end // BLOCK_BYTES))
 
-    def fill(self, position: int, data: Buffer) -> None:
-        """Takes in whole blocks. DiskError: they are not here."""
-        self.file.write_at(position, data)
-        first = position // BLOCK_BYTES
-        for block in range(first, -(-(position + len(data)) // BLOCK_BYTES)):
+    def came(self, position: int, size: int) -> int:
+        """Whole blocks were written to the file; returns the bytes that were not here before."""
+        first, before = position // BLOCK_BYTES, self.bytes_here
+        for block in range(first, -(-(position + size) // BLOCK_BYTES)):
             if not self._present[block]:  # two threads may have fetched the same
                 self._present[block] = 1
                 self.bytes_here += self._bytes_of(block, block + 1)[1]
+        return self.bytes_here - before
 
     def _bytes_of(self, first: int, behind: int) -> tuple[int, int]:
         position = first * BLOCK_BYTES
@@ -139,16 +139,13 @@ class ObjectCache:
         self._gate = Lock()
         self._files: dict[str, SparseCopy] = {}
         self._made = 0
+        self.bytes_here = 0
+        """Bytes in all of its files, kept as they come and go."""
 
     def open(self) -> None:
         """Begins empty: what an earlier process left in the directory goes. DiskError."""
         self._fs.remove_tree(self._directory)
         self._fs.make_dir(self._directory)
-
-    @property
-    def bytes_here(self) -> int:
-        """Bytes in all of its files."""
-        return sum(each.bytes_here for each in list(self._files.values()))
 
     def find(self, key: str) -> SparseCopy | None:
         """The object's file, as the one used last; None when nothing of it is here."""
@@ -174,7 +171,7 @@ class ObjectCache:
         NoSpace: what is here of the object itself takes too much, and is forgotten. DiskError.
         """
         try:
-            cached.fill(position, data)
+            self._write(cached, position, data)
         except NoSpace:
             self._shrink(cached, 0)
             self._fill_or_forget(cached, position, data)
@@ -184,10 +181,17 @@ class ObjectCache:
 
     def _fill_or_forget(self, cached: SparseCopy, position: int, data: Buffer) -> None:
         try:
-            cached.fill(position, data)
+            self._write(cached, position, data)
         except NoSpace:
             self.forget(cached.key)
             raise
+
+    def _write(self, cached: SparseCopy, position: int, data: Buffer) -> None:
+        cached.file.write_at(position, data)
+        with self._gate:
+            added = cached.came(position, len(data))
+            if self._files.get(cached.key) is cached:
+                self.bytes_here += added
 
     def leave_free(self, size_bytes: int, disk_bytes: int) -> None:
         """Leave so much of a disk of that size to others; what they lack already goes. Blocks.
@@ -229,18 +233,17 @@ class ObjectCache:
 
     def _shrink(self, staying: SparseCopy | None, limit_bytes: int) -> None:
         with self._gate:
-            excess = sum(each.bytes_here for each in self._files.values()) - limit_bytes
-            for each in list(self._files.values()):
-                if excess <= 0 and len(self._files) <= self._most_files:
+            while self.bytes_here > limit_bytes or len(self._files) > self._most_files:
+                oldest = next((each for each in self._files.values() if each is not staying), None)
+                if oldest is None:
                     break
-                if each is not staying:
-                    excess -= each.bytes_here
-                    self._drop(each)
+                self._drop(oldest)
 
     def _drop(self, cached: SparseCopy | None) -> None:
         if cached is None:
             return
-        self._files.pop(cached.key, None)
+        del self._files[cached.key]
+        self.bytes_here -= cached.bytes_here
         try:
             self._fs.remove(cached.path)
         except FileMissing:

@@ -1,5 +1,10 @@
 """The cache on a disk that the logs need as well: it takes what is left, and gives it back."""
 
+import random
+import sys
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from storage.tier.object_cache import BLOCK_BYTES, ObjectCache, least_bytes
@@ -113,3 +118,57 @@ def test_small_objects_are_bounded_by_their_number() -> None:
         cache.fill(cache.make(str(key), 100), 0, b"x" * 100)
         assert len(cache._files) <= 10
     assert [key for key in range(50) if cache.find(str(key)) is not None] == list(range(40, 50))
+
+
+@pytest.mark.parametrize("limit_blocks", [1000, 40], ids=["with room", "full"])
+def test_a_block_takes_as_many_steps_beside_many_objects_as_beside_few(limit_blocks: int) -> None:
+    steps = []
+    for objects in (41, 400):
+        cache = ObjectCache(SimFileSystem(), "/cache", limit_blocks * 1000)
+        cache.open()
+        for key in range(objects):
+            cache.fill(cache.make(str(key), 1000), 0, bytes(1000))
+        last = cache.make("last", 1000)
+        steps.append(steps_of(partial(cache.fill, last, 0, bytes(1000))))
+    assert steps[0] == steps[1]
+
+
+def steps_of(work: Callable[[], None]) -> int:
+    """Calls that some work takes, of generators too."""
+    count = 0
+
+    def heard(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    before = sys.getprofile()
+    sys.setprofile(heard)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_what_it_has_is_counted_through_all_that_comes_and_goes() -> None:
+    cache = ObjectCache(SimFileSystem(), "/cache", 8 * BLOCK_BYTES)
+    cache.open()
+    dice = random.Random(7)
+    for _ in range(200):
+        key = str(dice.randrange(12))
+        match dice.randrange(4):
+            case 0:
+                cache.forget(key)
+            case 1:
+                gone = cache.make(key, 3 * BLOCK_BYTES)
+                cache.forget(key)
+                cache.fill(gone, 0, bytes(BLOCK_BYTES))
+            case _:
+                block = dice.randrange(3)
+                cached = cache.make(key, 3 * BLOCK_BYTES)
+                cache.fill(cached, block * BLOCK_BYTES, bytes(BLOCK_BYTES))
+        there = [cache.find(str(each)) for each in range(12)]
+        blocks = [(each, at) for each in there if each is not None for at in range(3)]
+        here = sum(each.has(at * BLOCK_BYTES, 1) for each, at in blocks)
+        assert cache.bytes_here == here * BLOCK_BYTES
+        assert here <= 8
