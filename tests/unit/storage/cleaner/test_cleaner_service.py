@@ -1,5 +1,6 @@
 """A log in use while it is compacted: readers, arrivals, producers, faults, and giving up."""
 
+import gc
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ from storage.log.log import Log
 from storage.posix import real_env
 from storage.retention.cleanability import CleanReason
 from storage.segment.removal import RemovedSegments
+from storage.segment.segment import Segment
 from storage.zones.zone_map import Zone
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SimClock, sim_env
@@ -435,3 +437,27 @@ def test_the_files_of_a_second_run_do_not_mix_with_those_of_the_first() -> None:
     stale = old.segments[0].file().read_at(0, 1 << 20)
     assert [row[6] for row in scan_batches(stale).batches] == [1, 1, 3]
     assert env.fs.exists(f"{LOG_PATH}/{0:020d}{LOG}")
+
+
+@pytest.mark.parametrize("lag_ms", [1, 10**9])
+def test_segments_that_were_replaced_or_removed_are_let_go(lag_ms: int) -> None:
+    """Each of them keeps a descriptor of its own, and with it the space of a file that is gone."""
+    env = sim_env(clock=SimClock(NOW))
+    log = three_segments(env, max_compaction_lag_ms=lag_ms)
+    offsets = offsets_on(env)
+    verdict(log, env, offsets)
+    run = clean(log, env, offsets)
+    run.replaced.clear()
+    assert in_memory(log) == list(log.snapshot.segments)
+    verdict(log, env, offsets)
+    log.remove_segments(log.snapshot.active.base_offset)
+    assert in_memory(log) == list(log.snapshot.segments)
+    verdict(log, env, offsets)
+    log.abandon()
+    assert (log.compaction.ages, log.compaction.judged) == (None, None)
+
+
+def in_memory(log: Log) -> list[Segment]:
+    """Segments of the log that something refers to, in order."""
+    found = [each for each in gc.get_objects() if isinstance(each, Segment)]
+    return sorted((s for s in found if s.files is log.files), key=lambda s: s.base_offset)
