@@ -8,6 +8,7 @@ from broker.quotas.service import Quotas
 from broker.runtime.documents import on_the_newest
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.runtime.slowly import slowly
 from broker.runtime.wire_error import wire_error
 from broker.topics.creation import TopicPlan, TopicRules
 from broker.topics.new_topic import NewTopic
@@ -24,6 +25,7 @@ from protocol.apis.create_topics import (
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
+ANSWERED_AT_ONCE = 10  # topics with all of their settings, until others may run
 CONFIGS_SINCE_VERSION = 5
 REFUSES_BY_QUOTA_SINCE_VERSION = 6
 
@@ -43,6 +45,7 @@ Context = RequestContext[Services]
 
 async def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     """One result per name; a name that stands in the request twice is refused."""
+    context.ends_with_client = True
     topics = context.services.topics
     strict = context.api_version >= REFUSES_BY_QUOTA_SINCE_VERSION
     allowance = context.services.quotas.allowance(context, strict=strict)
@@ -51,7 +54,7 @@ async def handle(request: CreateTopicsRequest, context: Context) -> CreateTopics
         await on_the_newest(topics.authority, topics.changing, creation.run)
     except StorageError as error:
         creation.refuse_all(wire_error(error))
-    return CreateTopicsResponse(throttle_time_ms=allowance.rest_ms, topics=creation.results())
+    return CreateTopicsResponse(throttle_time_ms=allowance.rest_ms, topics=await creation.results())
 
 
 class Creation:
@@ -86,6 +89,7 @@ class Creation:
             except KafkaError as error:
                 self._errors[topic.name] = error
         self._planned = {each.name: each for each in plan.topics}
+        self._context.ends_with_client = False
         if not self._request.validate_only:
             await services.topics.create(plan.topics)
 
@@ -93,13 +97,13 @@ class Creation:
         """None of those that passed was made."""
         self._errors |= dict.fromkeys(self._planned.keys() - self._errors.keys(), error)
 
-    def results(self) -> list[CreatableTopicResult]:
+    async def results(self) -> list[CreatableTopicResult]:
         """One for each name, in the order of the request."""
         return [
             _refusal(name, self._errors[name], self._context)
             if name in self._errors
             else _success(self._planned[name], self._context)
-            for name in self._asked
+            async for name in slowly(self._asked, ANSWERED_AT_ONCE)
         ]
 
     def _count(self, partitions: int) -> None:

@@ -1,7 +1,7 @@
 """DeleteTopics: by name, or (version 6) by id. Gone for clients at once, from the disk later."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from broker.quotas.service import Quotas
 from broker.record_times.offenders import DirtyClients
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.runtime.slowly import slowly
 from broker.runtime.wire_error import wire_error
 from broker.share.share_reads import ShareReads
 from broker.share.state.coordinator import ShareCoordinator
@@ -52,18 +53,19 @@ Context = RequestContext[Services]
 
 async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     """One result per name or id; nothing of a refused topic is touched."""
+    context.ends_with_client = True
     wanted = _wanted(request, context)
     may_delete_any = context.sees(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
     strict = context.api_version >= REFUSES_BY_QUOTA_SINCE_VERSION
     allowance = context.services.quotas.allowance(context, strict=strict)
     await context.services.topics.authority.catch_up()
     async with context.services.topics.changing:
-        asked = Counter(_name_of(each, context) for each in wanted)
-        distinct = {(each.name, each.topic_id): each for each in wanted}
+        asked, distinct = await _counted(wanted, context)
         results = [
             _judge(each, asked, allowance, context, may_delete=may_delete_any)
-            for each in distinct.values()
+            async for each in slowly(distinct)
         ]
+        context.ends_with_client = False
         done = [each for each in results if not each.error_code]
         doomed = [each.name for each in done if each.name is not None]
         try:
@@ -84,10 +86,21 @@ async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopics
     return DeleteTopicsResponse(throttle_time_ms=allowance.rest_ms, responses=results)
 
 
+async def _counted(
+    wanted: Iterable[DeleteTopicState], context: Context
+) -> tuple[Counter[str | None], Collection[DeleteTopicState]]:
+    """Names, each with how often it is asked for, and what is asked for, each once."""
+    asked, distinct = Counter[str | None](), dict[object, DeleteTopicState]()
+    async for each in slowly(wanted, 1000):
+        asked[_name_of(each, context)] += 1
+        distinct[each.name, each.topic_id] = each
+    return asked, distinct.values()
+
+
 def _wanted(request: DeleteTopicsRequest, context: Context) -> Iterable[DeleteTopicState]:
     if context.api_version >= IDS_SINCE_VERSION:
         return request.topics
-    return [DeleteTopicState(name=name) for name in request.topic_names]
+    return (DeleteTopicState(name=name) for name in request.topic_names)
 
 
 def _name_of(wanted: DeleteTopicState, context: Context) -> str | None:

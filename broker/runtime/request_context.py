@@ -72,6 +72,7 @@ class RequestContext(Generic[S_co]):
         "api_version",
         "asked",
         "charge",
+        "ends_with_client",
         "header",
         "peer",
         "services",
@@ -93,6 +94,8 @@ class RequestContext(Generic[S_co]):
         self.asked = 0
         """Marks of the rights that were asked for, by `MARKS`; none without rights."""
         self._budget: RequestBudget | None = None
+        self.ends_with_client = False
+        """True while a coroutine that answers has changed nothing: it ends when the client goes."""
         self.waited_seconds = 0.0
         """For how long the answer waited for what its client asked to wait for: new records."""
 

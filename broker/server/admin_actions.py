@@ -13,6 +13,7 @@ from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import wait_for
 from broker.runtime.request_context import RequestContext
+from broker.runtime.slowly import slowly
 from broker.security.audit.lines import MAX_DETAIL, MAX_NAME, MAX_WHO, AdminChange, Who
 from broker.security.audit.trail import AuditTrail
 from broker.server.audit_room import Tasks, once
@@ -364,8 +365,13 @@ class _Watched:
         except Exception as error:
             self._failed(context, error)
             raise
-        noted = self._note(describe, context, response)
-        return await wait_for(noted) if isinstance(noted, Deferred) else noted
+        who = who_asks(context)
+        async for each in slowly(describe(response)):
+            self.trail.noted(who, each, self.name)
+        room = self.trail.room()
+        if room is not None:
+            await wait_for(room)
+        return response
 
     def _note(self, describe: "_Describe", context: RequestContext[Any], response: Any) -> Any:
         """The answer, at once or as soon as the traces have room."""

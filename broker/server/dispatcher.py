@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Any, Protocol
 
 from broker.runtime.connection_limits import CloseConnection
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, LongAnswer
 from broker.runtime.event_log import event
 from broker.runtime.probes import BrokerProbes, Histogram
 from broker.runtime.request_context import Peer, RequestContext
@@ -34,6 +34,7 @@ Parts = list[Part]
 Answered = Callable[[Parts | None, CloseConnection | None], None]
 
 FETCH, API_VERSIONS = 1, 18
+LARGE_BYTES = 64 * 1024  # of a request whose answer may take long to encode
 SIZE_BYTES = 4  # of a frame, not counted in it
 PLAIN_HEADER_BYTES = 4  # a response's header without tagged fields
 
@@ -214,7 +215,8 @@ class Dispatcher:
             if isinstance(response, Deferred):
                 return Pending(self, call, context, response, started)
             if isinstance(response, Awaitable):
-                return Pending(self, call, context, self._run(response), started)
+                deferred = self._run(response, context, is_long=len(frame) > LARGE_BYTES)
+                return Pending(self, call, context, deferred, started)
             return self.finish(call, context, response, started)
         except UnsupportedVersion as unsupported:
             return self._unsupported(unsupported)
@@ -307,9 +309,11 @@ class Dispatcher:
         body = response_header(route.api, 0, error.correlation_id) + encode_bytes(response, 0)
         return [len(body).to_bytes(4, "big") + body]
 
-    def _run(self, awaitable: Awaitable[Any]) -> Deferred[Any]:
+    def _run(
+        self, awaitable: Awaitable[Any], context: RequestContext[Any], *, is_long: bool
+    ) -> Deferred[Any]:
         """Lets a coroutine of a rare API run; its result settles the deferred."""
-        deferred: Deferred[Any] = Deferred()
+        deferred: Deferred[Any] = LongAnswer() if is_long else Deferred()
 
         async def settle() -> None:
             try:
@@ -319,7 +323,12 @@ class Dispatcher:
             else:
                 deferred.resolve(result)
 
+        def gone() -> None:
+            if context.ends_with_client:
+                task.cancel()
+
         task = self._loop.create_task(settle())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        deferred.when_abandoned(gone)
         return deferred

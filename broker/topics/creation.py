@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEFAULT = -1
 MAX_AUTO_CREATED = 1000  # topics that one Metadata request makes
 ASKED_AGAIN = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-JUDGED_AT_ONCE = 200  # topics, until others may run
+JUDGED_AT_ONCE = 50  # topics, until others may run
 
 
 def as_many_as_wanted(_: int) -> None:

@@ -14,6 +14,8 @@ from broker.security.acl import Acl
 from broker.security.acl_book import AclBook
 from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
 from protocol.apis import (
+    create_topics,
+    delete_topics,
     describe_acls,
     describe_topic_partitions,
     find_coordinator,
@@ -98,6 +100,18 @@ def list_open() -> Any:
     return list_transactions.ListTransactionsRequest(state_filters=NAMES)
 
 
+def delete_names() -> Any:
+    return delete_topics.DeleteTopicsRequest(topic_names=NAMES[2:])
+
+
+def create_names() -> Any:
+    topics = [
+        create_topics.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        for name in NAMES[2:502]
+    ]
+    return create_topics.CreateTopicsRequest(topics=topics, validate_only=True)
+
+
 REQUESTS: list[tuple[Callable[[], Any], int]] = [
     (describe_pages, 0),
     (lambda: metadata_of(NAMES, include_topic_authorized_operations=True), 10),
@@ -116,6 +130,30 @@ async def test_others_have_their_turn(
 ) -> None:
     turns, _ = await turns_of(slow, request_of(), version)
     assert turns >= len(NAMES) // AT_A_TIME
+
+
+@pytest.mark.parametrize(
+    ("request_of", "version", "least"), [(delete_names, 5, 100), (create_names, 7, 60)]
+)
+async def test_changes_of_very_many_give_way(
+    slow: World, request_of: Callable[[], Any], version: int, least: int
+) -> None:
+    turns, _ = await turns_of(slow, request_of(), version)
+    assert turns >= least
+
+
+@pytest.mark.parametrize(("request_of", "version"), [(delete_names, 5), (create_names, 7)])
+async def test_who_waits_to_change_very_many_may_go(
+    slow: World, request_of: Callable[[], Any], version: int
+) -> None:
+    async with slow.broker.topics.changing:
+        answer = asyncio.ensure_future(slow.begin(request_of(), version))
+        await asyncio.sleep(0)
+        assert slow.last.ends_with_client
+        answer.cancel()
+        await asyncio.sleep(0)
+        assert answer.cancelled()
+    assert await slow.make_topic("later")
 
 
 @pytest.mark.parametrize(("request_of", "version"), REQUESTS)

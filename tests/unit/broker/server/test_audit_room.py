@@ -64,6 +64,9 @@ class World:
     async def awaited(self, request: object, context: object) -> Any:
         return self.at_once(request, context)
 
+    async def very_many(self, *_: object) -> Any:
+        return DeleteGroupsResponse(results=[DeletableGroupResult(group_id="g")] * 2000)
+
     async def write(self) -> None:
         """The lane works again."""
         self.lanes.held = False
@@ -113,3 +116,15 @@ async def test_those_that_wait_are_let_in_only_as_far_as_there_is_room() -> None
     for each in answers:
         await wait_for(each)
     assert world.made == list(range(9))
+
+
+async def test_traces_of_very_many_give_way_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "MAX_LINES", 10_000)
+    world = World("very_many")
+    answered = asyncio.ensure_future(world.handle("change", CONTEXT))
+    turns = 0
+    while not answered.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns >= 40
+    assert world.trail.changes == 5 + 2000

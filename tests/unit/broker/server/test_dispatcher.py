@@ -122,6 +122,51 @@ async def test_a_coroutine_is_a_deferred_answer_too() -> None:
     assert parse_response(API, VERSION, joined(heard[0][0]))[1].cluster_id == "slow"
 
 
+async def test_the_answer_to_a_large_request_is_encoded_on_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[str] = []
+    encode = Call.encode
+
+    def told(call: Call, number: int, response: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return encode(call, number, response)
+
+    async def later(request: Any, context: RequestContext[Any]) -> MetadataResponse:
+        return MetadataResponse(cluster_id="long")
+
+    monkeypatch.setattr(Call, "encode", told)
+    dispatcher, _ = make(later)
+    for count in (1, 5000):
+        answered = asyncio.Event()
+        topics = [metadata.MetadataRequestTopic(name=f"t{n:020}") for n in range(count)]
+        pending = dispatcher.dispatch(frame_of(MetadataRequest(topics=topics)), PEER)
+        assert isinstance(pending, Pending)
+        pending.listen(lambda *_, event=answered: event.set())
+        await asyncio.wait_for(answered.wait(), 20)
+    assert [each == threading.main_thread().name for each in threads] == [True, False]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_coroutine_that_changed_nothing_ends_with_its_client(ends: bool) -> None:
+    done: list[str] = []
+
+    async def slow(request: Any, context: RequestContext[Any]) -> MetadataResponse:
+        context.ends_with_client = ends
+        await asyncio.sleep(0.01)
+        done.append("changed")
+        return MetadataResponse()
+
+    dispatcher, _ = make(slow)
+    pending = dispatcher.dispatch(frame_of(MetadataRequest()), PEER)
+    assert isinstance(pending, Pending)
+    pending.listen(lambda *_: None)
+    await asyncio.sleep(0)
+    pending.abandon()
+    await asyncio.sleep(0.05)
+    assert done == ([] if ends else ["changed"])
+
+
 async def test_no_answer_means_no_parts() -> None:
     dispatcher, _ = make(lambda request, context: None)
     assert dispatcher.dispatch(frame_of(MetadataRequest()), PEER) is None
