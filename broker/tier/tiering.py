@@ -9,34 +9,26 @@ round's time is over: then the next one begins at once.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TypeVar
 
 from broker.partitions.partition import Partition
 from broker.runtime.event_log import event
-from broker.runtime.gathering import wait_for
 from broker.tier.round_time import RoundTime
-from broker.tier.tiering_parts import Crews, TierParts
+from broker.tier.segment_endings import SegmentEndings
+from broker.tier.store_removals import StoreRemovals
+from broker.tier.tiering_parts import Crews, TierParts, in_turn
 from protocol.errors import KafkaError
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times
 from storage.log.log import Log
 from storage.retention.local_limits import is_copied, local_limits_of, rounded_down
-from storage.segment.times import learn_first_times
 from storage.tier.carrying import Pace
 from storage.tier.manifest import RemoteSegment
 from storage.tier.single_writer import WriterReplaced
 from storage.tier.tiered_log import TieredLog, TierMismatch
 
-T = TypeVar("T")
-
 TIMES_AT_ONCE = 16
-LEAST_ENDED_BYTES = 1 << 20
-LARGE_SHARE = 8  # of the disk's margin
-SOON_MS = 60_000
-MOST_UNCOPIED_BYTES = 128 << 20
-"""In a fleet a segment ends at this size: the next leader loads what is in none from commits."""
 CopyNext = Callable[[Pace], RemoteSegment | None]
 """Copies the next segment that is due; None when there is none."""
 FINAL = (WriterReplaced, TierMismatch)
@@ -59,6 +51,8 @@ class Tiering:
     def __init__(self, parts: TierParts) -> None:
         """Nothing was looked at."""
         self._parts = parts
+        self._endings = SegmentEndings(parts)
+        self._removals = StoreRemovals(parts.tier)
         self._time = self._new_time()
         self._stopping = asyncio.Event()
 
@@ -88,7 +82,7 @@ class Tiering:
             asyncio.Semaphore(settings.remote_log_manager_expiration_thread_pool_size),
         )
         await asyncio.gather(*(self._visit(each, crews) for each in self._partitions()))
-        await self._empty_trash()
+        await self._removals.run(self._stopping)
 
     def _partitions(self) -> Iterator[Partition]:
         for topic in self._parts.topics.image.topics.values():
@@ -130,20 +124,20 @@ class Tiering:
 
     async def _round(self, partition: Partition) -> TieredLog:
         log, parts = partition.log, self._parts
-        tiered = await self._in_turn(partition, partial(parts.tier.remote.of, log))
+        tiered = await in_turn(partition, partial(parts.tier.remote.of, log))
         if parts.shared is not None:
             await self._shared_round(partition, tiered)
         elif self._is_state(log):
-            await self._end_old_segment(partition)
+            await self._endings.of_age(partition)
             await self._copy(partition, tiered, self._mirror(tiered))
         elif is_copied(log.config):
-            await self._end_old_segment(partition)
+            await self._endings.of_age(partition)
             is_rewritten = parts.logs.is_rewritten(log)
             copy_next = while_copied(
                 log, self._mirror(tiered) if is_rewritten else tiered.copy_next
             )
             await self._copy(partition, tiered, copy_next, leaves=not is_rewritten)
-            await self._end_large_segment(partition, tiered)
+            await self._endings.of_size(partition, tiered)
             await self._drop(partition, tiered)
         elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:
             await self._end(partition, tiered)
@@ -155,19 +149,12 @@ class Tiering:
         """
         is_rewritten = self._parts.logs.is_rewritten(partition.log)
         leaves = partition.log.config.remote_storage_enable and not is_rewritten
-        await self._end_old_segment(partition)
-        await self._end_uncopied_segment(partition)
+        await self._endings.of_age(partition)
+        await self._endings.of_what_is_loaded(partition)
         copy_next = self._mirror(tiered) if is_rewritten else tiered.copy_next
         await self._copy(partition, tiered, copy_next, leaves=leaves)
         if leaves:
             await self._drop(partition, tiered)
-
-    async def _end_uncopied_segment(self, partition: Partition) -> None:
-        """A segment that a next leader would take long to load."""
-        log = partition.log
-        if log.snapshot.end_position >= MOST_UNCOPIED_BYTES:
-            await self._in_turn(partition, log.roll)
-            self._parts.sync(log)
 
     async def _named(self, tiered: TieredLog) -> None:
         if self._parts.shared is not None:
@@ -180,46 +167,10 @@ class Tiering:
         """
         log, parts = partition.log, self._parts
         start = log.snapshot.local_start_offset
-        await self._in_turn(partition, partial(parts.logs.remove_segments, log, start))
+        await in_turn(partition, partial(parts.logs.remove_segments, log, start))
         gone = await parts.tier.copies.run(tiered.withdraw)
-        await self._in_turn(partition, tiered.show)
-        self._removed(tiered, gone)
-
-    async def _end_old_segment(self, partition: Partition) -> None:
-        """`horolog.tier.max.lag.ms`: what nobody has sent yet is not older than that."""
-        most_ms = self._parts.config.broker_config.horolog_tier_max_lag_ms
-        log = partition.log
-        snapshot = log.snapshot
-        if most_ms < 0 or not snapshot.end_position or self._parts.clock_watch.look():
-            return
-        active, end = snapshot.active, snapshot.end_position
-        await self._parts.disk.run(learn_first_times, active, end, *log.search.lookup)
-        if self._parts.clock.now_ms() - active.first_arrival_ms > most_ms:
-            await self._in_turn(partition, log.roll)
-            self._parts.sync(log)
-
-    async def _end_large_segment(self, partition: Partition, tiered: TieredLog) -> None:
-        """On a scarce disk, when all else is copied: what is written can leave once it has ended.
-
-        Smaller ones end only while nothing is taken in, since each is two objects.
-        """
-        parts, log = self._parts, partition.log
-        space, snapshot = parts.space, log.snapshot
-        share = 0 if space.is_low else space.margin_bytes // LARGE_SHARE
-        if (
-            space.is_scarce
-            and snapshot.end_position >= max(LEAST_ENDED_BYTES, share)
-            and tiered.uploaded_end >= snapshot.active.base_offset
-            and self._would_leave(log)
-        ):
-            await self._in_turn(partition, log.roll)
-            parts.sync(log)
-
-    def _would_leave(self, log: Log) -> bool:
-        """True when the limits of the local disk are such that a copied segment leaves soon."""
-        limits = local_limits_of(log.config)
-        local_bytes = sum(each.size_bytes for each in log.snapshot.local_segments)
-        return 0 <= limits.retention_bytes < local_bytes or 0 <= limits.retention_ms <= SOON_MS
+        await in_turn(partition, tiered.show)
+        self._removals.put(tiered, gone)
 
     def _is_state(self, log: Log) -> bool:
         """True for the broker's own topics: they are copied, and stay on the disk as they are."""
@@ -240,7 +191,7 @@ class Tiering:
         began = parts.clock.monotonic()
         while (row := await parts.tier.copies.run(copy_next, parts.tier.copy_pace)) is not None:
             await self._named(tiered)
-            await self._in_turn(partition, tiered.show)
+            await in_turn(partition, tiered.show)
             parts.tier.tally.copied(row.size_bytes)
             event(
                 "segment_copied",
@@ -255,7 +206,7 @@ class Tiering:
                 break
             began = parts.clock.monotonic()
         await self._named(tiered)
-        await self._in_turn(partition, tiered.show)  # what the last call has named
+        await in_turn(partition, tiered.show)  # what the last call has named
 
     def _mirror(self, tiered: TieredLog) -> CopyNext:
         def mirror_next(pace: Pace) -> RemoteSegment | None:
@@ -282,7 +233,7 @@ class Tiering:
             await self._named(tiered)
             if not is_rewritten:
                 await parts.disk.run(tiered.vouch, below)
-        while leaving := await self._in_turn(partition, partial(tiered.leave, below)):
+        while leaving := await in_turn(partition, partial(tiered.leave, below)):
             parts.logs.bury_copied(log, leaving)
             parts.tier.tally.dropped(len(leaving), sum(each.size_bytes for each in leaving))
             event(
@@ -297,47 +248,8 @@ class Tiering:
         await self._named(tiered)
         rows = (*gone, *tiered.take_replaced())
         if rows:
-            await self._in_turn(partition, tiered.show)  # nobody is sent there any longer
-        self._removed(tiered, rows)
-
-    def _removed(self, tiered: TieredLog, rows: Sequence[RemoteSegment]) -> None:
-        """No manifest names them any longer; their objects go after the delay."""
-        keys = [key for row in rows for key in tiered.objects_of(row)]
-        self._parts.tier.trash.put(keys, tiered.log.config.file_delete_delay_ms)
-        if rows:
-            tiered.forget(rows)
-            event(
-                "remote_segments_removed",
-                log=tiered.log,
-                segments=len(rows),
-                log_start_offset=tiered.log.snapshot.log_start_offset,
-            )
-
-    async def _empty_trash(self) -> None:
-        parts = self._parts
-        for tiered in parts.tier.remote.take_deleted():
-            self._bury(tiered)
-        while not self._stopping.is_set() and (leaving := parts.tier.trash.take()):
-            try:
-                await parts.tier.copies.run(parts.tier.trash.remove, leaving)
-            except StorageError as error:
-                event(
-                    "tier_deletion_failed",
-                    "warning",
-                    objects=len(leaving.keys),
-                    retry_seconds=parts.tier.trash.put_back(leaving),
-                    error=error,
-                )
-                return
-
-    def _bury(self, tiered: TieredLog) -> None:
-        """The log was deleted: its segments first, and then the manifests that name them."""
-        delay_ms = tiered.log.config.file_delete_delay_ms
-        self._parts.tier.trash.put(tiered.segment_names(), delay_ms)
-        self._parts.tier.trash.put(tiered.manifest_names(), delay_ms)
-
-    async def _in_turn(self, partition: Partition, change: Callable[[], T]) -> T:
-        return await wait_for(partition.writer.in_turn(change))
+            await in_turn(partition, tiered.show)  # nobody is sent there any longer
+        self._removals.put(tiered, rows)
 
     def _failed(self, log: Log, error: Exception) -> None:
         is_final = isinstance(error, FINAL)

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker.guards.clock_guard import ClockWatch
 from broker.guards.disk_space import DiskSpace
+from broker.partitions.partition import Partition
+from broker.runtime.gathering import wait_for
 from broker.runtime.lanes import DiskLane
 from broker.tier.standing import TierStanding
 from broker.tier.tier import Tier
@@ -15,6 +17,8 @@ from storage.directory.log_manager import LogManager
 from storage.env import Clock
 from storage.log.log import Log
 from storage.tier.tiered_log import TieredLog
+
+T = TypeVar("T")
 
 
 class Crews(NamedTuple):
@@ -53,3 +57,8 @@ class TierParts(NamedTuple):
     space: DiskSpace
     shared: SharedSegments | None = None
     """None: this broker is alone, and copies the topics whose settings ask for it."""
+
+
+async def in_turn(partition: Partition, change: Callable[[], T]) -> T:
+    """Makes a change to a log when its turn among the partition's writes comes."""
+    return await wait_for(partition.writer.in_turn(change))
