@@ -6,15 +6,19 @@ after a newer one. Used from the event loop only.
 
 from collections.abc import Container, Sequence
 
+from broker.groups.classic.members import Footprint
 from broker.runtime.deferred import Deferred
+from broker.runtime.memory_account import ENTRY_BYTES
 from broker.state.state_topic import Row
 
 
 class OwedRows:
     """Rows that the log has yet to take, and those who wait for that."""
 
-    def __init__(self) -> None:
-        """Nothing is owed."""
+    def __init__(self, footprint: Footprint) -> None:
+        """Nothing is owed; what refused rows take is counted in `footprint`."""
+        self._footprint = footprint
+        self._is_over = False
         self._rows: dict[bytes, tuple[int, bytes | None]] = {}
         self._refused: dict[bytes, bytes | None] = {}
         self._waiting: dict[int, list[Deferred[None]]] = {}
@@ -39,7 +43,7 @@ class OwedRows:
         self._waiting[self._number] = []
         for key, value in rows:
             self._rows[key] = self._number, value
-            self._refused.pop(key, None)
+            self._forget_refused(key)
         return self._number
 
     def follow(self) -> Deferred[None] | None:
@@ -58,12 +62,27 @@ class OwedRows:
                 continue
             if error is None:
                 del self._rows[key]
-            else:
+            elif not self._is_over:
                 self._refused[key] = value
+                self._footprint.total_bytes += _size_of(key, value)
         if error is not None:
             self._error = error
         waiting = self._waiting.pop(number)
         return WriteOutcome(self._error if self._refused else error, waiting)
+
+    def _forget_refused(self, key: bytes) -> None:
+        if key in self._refused:
+            self._footprint.total_bytes -= _size_of(key, self._refused.pop(key))
+
+    def close(self) -> None:
+        """The group is no more, here: nothing is written again."""
+        self._is_over = True
+        for key in list(self._refused):
+            self._forget_refused(key)
+
+
+def _size_of(key: bytes, value: bytes | None) -> int:
+    return ENTRY_BYTES + len(key) + len(value or b"")
 
 
 class WriteOutcome:

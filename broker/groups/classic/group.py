@@ -86,7 +86,7 @@ class Group:
         """True when the present rebalance is the group's first one."""
         self.was_joined = False
         """A member came while the first rebalance was delayed."""
-        self.owed = OwedRows()
+        self.owed = OwedRows(footprint)
         """Rows that are not known to be durable, of whatever protocol it followed."""
         self.modern: ModernGroup | None = None
         """The group's modern form when the broker assigns; it has no classic members then."""
@@ -271,6 +271,7 @@ class Group:
         """It is no more, here; its members are not counted any longer."""
         self.turn(GroupState.DEAD, now_ms)
         self._stop()
+        self.owed.close()
         if self.modern is not None:
             self.modern.end()
 

@@ -82,7 +82,7 @@ class ConsumerGroup:
         """True while they are being looked up."""
         self.rows: list[Row] = []
         """Changes that are not written yet."""
-        self.owed = OwedRows()
+        self.owed = OwedRows(footprint)
         """Rows that are not known to be durable."""
         self._footprint = footprint
         self._names = NameTally()

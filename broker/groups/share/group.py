@@ -53,7 +53,7 @@ class ShareGroup:
         """The topics that the hash was made of."""
         self.rows: list[Row] = []
         """Changes that are not written yet."""
-        self.owed = OwedRows()
+        self.owed = OwedRows(footprint)
         """Rows that are not known to be durable."""
         self._footprint = footprint
         self._names = NameTally()

@@ -83,7 +83,7 @@ class StreamsGroup:
         """The topics that the hash was made of."""
         self.rows: list[Row] = []
         """Changes that are not written yet."""
-        self.owed = OwedRows()
+        self.owed = OwedRows(footprint)
         """Rows that are not known to be durable."""
         self.is_over = False
         """True once the group was deleted: nothing is written for it any more."""

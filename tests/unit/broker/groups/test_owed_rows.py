@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.groups.classic.members import Footprint
 from broker.groups.owed_rows import OwedRows
 from protocol.apis import delete_groups
 from protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -102,6 +103,27 @@ async def test_a_downgrade_that_could_not_be_written_is_written_with_the_next_ge
     )  # fmt: skip
 
 
+async def test_rows_that_are_refused_count_as_memory_of_groups() -> None:
+    world = await group_world()
+    footprint = world.broker.groups.footprint
+    assert ask(world, "a", 0).answer.error_code == 0
+    before = footprint.total_bytes
+    writes = RefusedWrites(world)
+    for number in range(20):
+        assert ask(world, f"m{number}", 0).answer.error_code == E.NOT_COORDINATOR
+        ask(world, f"m{number}", -1)
+    assert footprint.total_bytes > before + 20 * 3 * 20  # tombstones of a member: three keys
+    writes.end()
+    assert ask(world, "a", 0).answer.error_code == 0
+    assert footprint.total_bytes == before
+    writes = RefusedWrites(world)
+    ask(world, "a", -1)
+    assert footprint.total_bytes > 0
+    partition = world.broker.groups.topic.partitions[world.broker.groups.topic.index_of(GROUP)]
+    world.broker.groups.lead_no_more(partition)
+    assert footprint.total_bytes == 0
+
+
 # --- the books ---
 
 
@@ -110,7 +132,7 @@ async def test_a_downgrade_that_could_not_be_written_is_written_with_the_next_ge
 def test_of_two_writes_of_a_key_the_later_one_counts(
     order: tuple[int, int], fates: tuple[bool, bool]
 ) -> None:
-    owed = OwedRows()
+    owed = OwedRows(Footprint())
     rows = {1: [(b"k", b"old")], 2: [(b"k", None)]}
     assert [owed.begin(rows[1]), owed.begin(rows[2])] == [1, 2]
     assert owed.all() == [(b"k", None)]
@@ -122,7 +144,7 @@ def test_of_two_writes_of_a_key_the_later_one_counts(
 
 
 def test_rows_under_way_are_not_written_twice() -> None:
-    owed = OwedRows()
+    owed = OwedRows(Footprint())
     number = owed.begin([(b"k", b"v")])
     assert owed.refused() == []
     owed.end(number, OSError(), [(b"k", b"v")])
