@@ -29,6 +29,7 @@ from protocol.errors import ErrorCode as E
 from protocol.errors import KafkaError
 from tests.support.worlds.group_world import GROUP, GroupWorld, Promise, group_world
 from tests.support.worlds.handler_world import altered
+from tests.support.worlds.refused_writes import RefusedWrites
 
 SESSION_MS, REBALANCE_MS, DELAY_MS = 45_000, 60_000, 3000
 GROUP_RESOURCE, SET = 32, 0
@@ -306,6 +307,23 @@ async def test_groups_without_members_change_their_kind() -> None:
     world.stable(world.member())
     assert (listed(world), world.offsets()) == ([(GROUP, "classic", "Stable")], {("t", 0): 5})
     assert (await a.join()).error_code == E.GROUP_ID_NOT_FOUND
+    restarted = await again(world)
+    assert listed(restarted) == [(GROUP, "classic", "Stable")]
+
+
+async def test_a_change_of_kind_that_could_not_be_written_goes_with_the_next_generation() -> None:
+    world = await prompt_world()
+    a = Thread(world, "a")
+    await a.join()
+    await a.leave()
+    writes = RefusedWrites(world)
+    member = world.member()
+    join = member.join()
+    writes.end()
+    world.pass_ms(DELAY_MS)
+    world.pass_ms(DELAY_MS)
+    member.took(join)
+    world.assign(member)
     restarted = await again(world)
     assert listed(restarted) == [(GROUP, "classic", "Stable")]
 
