@@ -403,7 +403,9 @@ class Services:
         self.served = tuple(each.api for each in found)
         self.feature_levels = LevelsAlone() if self.fleet is None else self.fleet.levels
         administered = watched(routes(found, self), self.trail)
-        self.dispatcher = Dispatcher(administered, self.probes, self.loop)
+        dispatcher = self.dispatcher = Dispatcher(administered, self.probes, self.loop)
+        dispatcher.most_waiting_bytes = self.memory.share(MemoryClass.REQUESTS)
+        self.memory.watch(MemoryClass.REQUESTS, lambda: dispatcher.waiting_bytes)
 
     # -- calls between services
 

@@ -7,11 +7,11 @@ error that nobody expected is logged with an id, counted, and ends that connecti
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from struct import Struct
 from typing import Any, Protocol
 
-from broker.runtime.connection_limits import CloseConnection
+from broker.runtime.connection_limits import UNLIMITED, CloseConnection
 from broker.runtime.deferred import Deferred, LongAnswer
 from broker.runtime.event_log import event
 from broker.runtime.probes import BrokerProbes, Histogram
@@ -35,6 +35,7 @@ Answered = Callable[[Parts | None, CloseConnection | None], None]
 
 FETCH, API_VERSIONS = 1, 18
 LARGE_BYTES = 64 * 1024  # of a request whose answer may take long to encode
+OBJECTS_BYTES = 10  # that a decoded request takes, for each byte of its frame
 SIZE_BYTES = 4  # of a frame, not counted in it
 PLAIN_HEADER_BYTES = 4  # a response's header without tagged fields
 
@@ -115,6 +116,7 @@ class Pending:
         "_is_abandoned",
         "_listener",
         "_started",
+        "waiting_bytes",
     )
 
     def __init__(
@@ -126,6 +128,8 @@ class Pending:
         started: float,
     ) -> None:
         """Made by the dispatcher."""
+        self.waiting_bytes = 0
+        """Memory that the dispatcher counts until there is an answer."""
         self._dispatcher = dispatcher
         self._call = call
         self._context = context
@@ -141,6 +145,7 @@ class Pending:
     def abandon(self) -> None:
         """The client is gone."""
         self._is_abandoned = True
+        self._let_go()
         self._deferred.abandon()
 
     def hurry(self) -> None:
@@ -149,6 +154,7 @@ class Pending:
 
     def _settled(self, response: Any, error: BaseException | None) -> None:
         dispatcher, context = self._dispatcher, self._context
+        self._let_go()
         parts = None
         if error is None:
             try:
@@ -159,6 +165,11 @@ class Pending:
             except Exception as fault:  # noqa: BLE001 - becomes the end of one connection
                 error = fault
         self._tell(parts, error)
+
+    def _let_go(self) -> None:
+        """The request is not needed any more."""
+        self._dispatcher.waiting_bytes -= self.waiting_bytes
+        self.waiting_bytes = 0
 
     def _encoded(self, encoded: "asyncio.Future[Parts]") -> None:
         """On the loop again."""
@@ -192,6 +203,10 @@ class Dispatcher:
         self._versions = versions_of(route.api for route in routes.values())
         self._calls: dict[tuple[int, int], Call] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.waiting_bytes = 0
+        """Memory of the requests whose answers take long, in bytes."""
+        self.most_waiting_bytes = UNLIMITED
+        """Limit of that; the first one may be larger."""
         self.quotas: Measured | None = None
         """Measures every request while anybody has a limit."""
 
@@ -213,15 +228,59 @@ class Dispatcher:
             if type(response) is call.answer_type:
                 return self.finish(call, context, response, started)
             if isinstance(response, Deferred):
-                return Pending(self, call, context, response, started)
+                return self._promised(call, context, response, started, len(frame))
             if isinstance(response, Awaitable):
-                deferred = self._run(response, context, is_long=len(frame) > LARGE_BYTES)
-                return Pending(self, call, context, deferred, started)
+                deferred = self._begun(response, context, len(frame))
+                return self._promised(call, context, deferred, started, len(frame))
             return self.finish(call, context, response, started)
         except UnsupportedVersion as unsupported:
             return self._unsupported(unsupported)
         except Exception as error:  # noqa: BLE001 - becomes the end of one connection
             raise self.judge(error, header) from None
+
+    def _promised(
+        self,
+        call: Call,
+        context: RequestContext[Any],
+        deferred: Deferred[Any],
+        started: float,
+        frame_bytes: int,
+    ) -> Pending:
+        """The promise of an answer; one that takes long is counted until it is there."""
+        pending = Pending(self, call, context, deferred, started)
+        if deferred.is_long:
+            try:
+                self._check_room(frame_bytes)
+            except CloseConnection:
+                deferred.abandon()
+                raise
+            pending.waiting_bytes = frame_bytes * OBJECTS_BYTES
+            self.waiting_bytes += pending.waiting_bytes
+        return pending
+
+    def _begun(
+        self, awaitable: Awaitable[Any], context: RequestContext[Any], frame_bytes: int
+    ) -> Deferred[Any]:
+        """Runs a coroutine, unless it is to answer a large request for which there is no room."""
+        is_long = frame_bytes > LARGE_BYTES
+        if is_long:
+            try:
+                self._check_room(frame_bytes)
+            except CloseConnection:
+                if isinstance(awaitable, Coroutine):
+                    awaitable.close()
+                raise
+        return self._run(awaitable, context, is_long=is_long)
+
+    def _check_room(self, frame_bytes: int) -> None:
+        """CloseConnection while too many requests wait for answers that take long."""
+        size_bytes = frame_bytes * OBJECTS_BYTES
+        if self.waiting_bytes and self.waiting_bytes + size_bytes > self.most_waiting_bytes:
+            raise CloseConnection(
+                "request_memory",
+                f"{self.waiting_bytes} bytes of requests wait for answers that take long: another "
+                f"{size_bytes} would be above their share of horolog.memory.max.bytes",
+            )
 
     def finish(
         self, call: Call, context: RequestContext[Any], response: Any, started: float

@@ -167,6 +167,55 @@ async def test_a_coroutine_that_changed_nothing_ends_with_its_client(ends: bool)
     assert done == ([] if ends else ["changed"])
 
 
+async def test_requests_whose_answers_take_long_have_a_limit_of_memory() -> None:
+    answers: list[LongAnswer[MetadataResponse]] = []
+
+    def later(request: Any, context: RequestContext[Any]) -> LongAnswer[MetadataResponse]:
+        answers.append(LongAnswer())
+        return answers[-1]
+
+    dispatcher, _ = make(later)
+    topics = [metadata.MetadataRequestTopic(name=f"t{n:020}") for n in range(5000)]
+    frame = frame_of(MetadataRequest(topics=topics))
+    dispatcher.most_waiting_bytes = 25 * len(frame)
+    pending = [dispatcher.dispatch(frame, PEER) for _ in range(2)]
+    with pytest.raises(CloseConnection) as refused:
+        dispatcher.dispatch(frame, PEER)
+    assert refused.value.reason == "request_memory"
+    assert answers[2].abandoned
+    for each in pending:
+        assert isinstance(each, Pending)
+        each.listen(lambda *_: None)
+    pending[0].abandon()
+    pending.append(dispatcher.dispatch(frame, PEER))
+    answers[1].resolve(MetadataResponse())
+    await asyncio.sleep(0.05)
+    assert dispatcher.waiting_bytes == 10 * len(frame)
+    pending[2].abandon()
+    pending[2].abandon()
+    assert dispatcher.waiting_bytes == 0
+
+
+async def test_a_large_change_without_room_does_not_begin() -> None:
+    begun: list[str] = []
+
+    async def change(request: Any, context: RequestContext[Any]) -> MetadataResponse:
+        begun.append("change")
+        await asyncio.Event().wait()
+        return MetadataResponse()
+
+    dispatcher, _ = make(change)
+    topics = [metadata.MetadataRequestTopic(name=f"t{n:020}") for n in range(5000)]
+    frame = frame_of(MetadataRequest(topics=topics))
+    dispatcher.most_waiting_bytes = 15 * len(frame)
+    assert isinstance(dispatcher.dispatch(frame, PEER), Pending)
+    with pytest.raises(CloseConnection, match="share"):
+        dispatcher.dispatch(frame, PEER)
+    assert isinstance(dispatcher.dispatch(frame_of(MetadataRequest()), PEER), Pending)
+    await asyncio.sleep(0)
+    assert begun == ["change"] * 2
+
+
 async def test_no_answer_means_no_parts() -> None:
     dispatcher, _ = make(lambda request, context: None)
     assert dispatcher.dispatch(frame_of(MetadataRequest()), PEER) is None
