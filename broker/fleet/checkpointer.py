@@ -6,6 +6,7 @@ whose bytes are in the store. The bytes are read back from the local log.
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from broker.fleet.bodies import CommittedBodies
@@ -184,8 +185,11 @@ class Checkpointer:
         key = await self._store.put(CommitId(self._me, 0), frame.body)
         self._store_watch.answered()
         async with self._spans.changing:
-            if not all(self._spans.has_all(each.log, each.spans) for each in runs):
+            there = [self._spans.has_all(each.log, each.spans) for each in runs]
+            if not any(there):
                 return False  # nobody names the object: it goes with the orphans
+            runs = list(compress(runs, there))
+            frame = frame._replace(spans=tuple(compress(frame.spans, there)))
             commit_id = await self._committed_as(frame, runs, key)
         if commit_id is None:
             return False
@@ -217,7 +221,10 @@ class Checkpointer:
         return Checkpoint(commit_id, frame.crc, shards, frame.spans, (), key, keep_ms)
 
     def _runs(self) -> Iterator[SpanRun]:
-        """Neighbours of one epoch of which one at least is small, as many as there is room for."""
+        """Neighbours of one epoch of which one at least is small, as many as there is room for.
+
+        A first one that is larger than all the room goes by itself: it would wait for ever.
+        """
         room = CHECKPOINT_BYTES
         for log, spans, _ in self._spans.logs.values():
             if not self._spans.is_sure(log.partition):
@@ -253,8 +260,9 @@ def _chosen(spans: Sequence[CommittedSpan], room: int) -> Iterator[CommittedSpan
     """From the first one whose bytes are in a row, as many as there is room for."""
     inline = (number for number, each in enumerate(spans) if each.object_key is None)
     for each in spans[next(inline, len(spans)) :]:
+        is_first = room == CHECKPOINT_BYTES
         room -= each.span.size_bytes
-        if room < 0:
+        if room < 0 and not is_first:
             return
         yield each
 

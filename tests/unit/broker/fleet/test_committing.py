@@ -203,6 +203,19 @@ def test_no_log_is_left_out_of_checkpoints_by_others() -> None:
     run(work)
 
 
+def test_a_batch_that_is_larger_than_a_checkpoint_goes_by_itself() -> None:
+    async def work(node: Node) -> None:
+        huge, small = node.log(0, 2 * CHECKPOINT_BYTES), node.log(1)
+        node.inline(huge, 1)
+        node.inline(small, 1)
+        while await node.checkpointer.make():
+            pass
+        assert node.in_rows() == 0
+        assert len(node.store.sizes) == 2
+
+    run(work)
+
+
 def test_a_store_that_hangs_keeps_commits_waiting_once() -> None:
     async def work(node: Node) -> None:
         log, clock, took = node.log(0), LoopTime(), []
@@ -281,6 +294,23 @@ def test_a_checkpoint_of_what_was_trimmed_meanwhile_is_given_up() -> None:
         assert node.in_rows() == 2
         assert await node.checkpointer.make()
         assert node.in_rows() == 0
+
+    run(work)
+
+
+def test_a_log_that_is_trimmed_during_each_checkpoint_keeps_no_other_in_the_rows() -> None:
+    async def work(node: Node) -> None:
+        queue, other = node.log(0), node.log(1)
+        node.inline(queue, 5)
+        node.inline(other, 5)
+        making = asyncio.ensure_future(node.checkpointer.make())
+        await asyncio.sleep(0.005)
+        queue.start_offset = 3
+        await node.trimming.trim(queue)
+        assert await making
+        kept = {index: node.spans.logs[PartitionKey(TOPIC, index)].spans for index in (0, 1)}
+        assert [each.object_key is None for each in kept[0]] == [True, True]
+        assert [each.object_key is None for each in kept[1]] == [False]
 
     run(work)
 
