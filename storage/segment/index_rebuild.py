@@ -57,7 +57,7 @@ class IndexRebuild:
         if rows and not begin + rows[0][0]:
             self._first_timestamp = rows[0][4]
         for row in rows:
-            if row[4] > largest and row[6]:  # a batch that lost its records has no time
+            if row[4] > largest:
                 largest, largest_offset = row[4], row[2]
             if row[0] - last_indexed > interval:
                 last_indexed = row[0]

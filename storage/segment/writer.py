@@ -125,7 +125,7 @@ class SegmentWriter:
             self._cut_back_if_possible()
             raise
         max_timestamp, facts = batch.max_timestamp, batch.facts
-        if facts.count and max_timestamp > segment.max_timestamp:
+        if max_timestamp > segment.max_timestamp:
             segment.max_timestamp = max_timestamp
             segment.max_timestamp_offset = last_offset
         if segment.since_indexed > self._interval:

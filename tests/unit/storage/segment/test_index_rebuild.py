@@ -4,15 +4,12 @@ import random
 
 import pytest
 
-from protocol.records.scan import scan_batches
-from storage.cleaner.batch_cleaner import empty_batch
 from storage.env import Env
 from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
 from storage.files.partition_files import FilePool, PartitionFiles
 from storage.scan.log_scan import LogScan, ScannedChunk
 from storage.segment.index_rebuild import IndexRebuild, write_indexes
 from storage.segment.segment import IndexRules, Segment
-from storage.segment.trusted_indexes import TrustedIndexes
 from tests.support.disk.simenv import sim_env
 from tests.support.records.logs import LOG_PATH, append, open_log
 
@@ -94,25 +91,3 @@ def test_nobody_hears_of_them_before_they_are_told(env: Env, rules: IndexRules) 
     rebuild.tell(scan.end_position)
 
     assert segment.max_timestamp == rebuild.indexes.times.last_entry.timestamp > NOW_MS
-
-
-def test_a_batch_that_lost_its_records_gives_no_time(env: Env, rules: IndexRules) -> None:
-    """Compaction leaves such batches; those of a Kafka keep their header's largest time."""
-    segment = segment_of(env)
-    size, data = segment.size_bytes, segment.file().read_at(0, segment.size_bytes)
-    last = scan_batches(data).batches[-1]
-    empty = empty_batch((0, last[2] + 1, last[2] + 2, *last[3:]), NOW_MS + 10**6).data
-    assert empty is not None
-    file = env.fs.open(segment.path_of(LOG))
-    file.write_at(size, empty)
-    file.close()
-    for suffix in (OFFSET_INDEX, TIME_INDEX):
-        env.fs.remove(segment.path_of(suffix))
-    for rebuilt in (1, 0):
-        segment, indexes = segment_of(env), TrustedIndexes()
-        limit = segment.size_bytes
-        assert limit == size + len(empty)
-        assert indexes.largest_timestamp(segment, limit, rules) == max(
-            row[4] for row in scan_batches(data).batches
-        )
-        assert indexes.rebuilt == rebuilt, "once, not at each start"
