@@ -19,6 +19,10 @@ settings.load_profile("fast")
 ROOT = Path(__file__).resolve().parents[1]
 ALONE = tuple((ROOT / "tests" / "alone.txt").read_text().split())
 """What measures time, or a machine's disk and memory."""
+LONG = tuple((ROOT / "tests" / "long.txt").read_text().split())
+"""What takes minutes and says of our code only what a shorter test says too; or asks a real Kafka
+what it was asked before.
+"""
 HEAVY = {
     "spark": r"\bspark: |pyspark|support\.spark\.(cluster_driver|spark_|stream_driver)",
     "kafka": r"mark\.kafka|kafka_oracle|java_programs",
@@ -29,10 +33,12 @@ HEAVY = {
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """What is in `ALONE` has its mark; what one core does alone begins first, for it ends last."""
+    """Gives `ALONE` and `LONG` their marks; what one core does alone begins first: it ends last."""
     for item in items:
         if item.nodeid.startswith(ALONE):
             item.add_marker("alone")
+        if item.nodeid.startswith(LONG):
+            item.add_marker("long")
     yield  # those that are not asked for are left out
     items.sort(key=lambda item: _group_of(item.nodeid.partition("::")[0]).startswith("tests/"))
 

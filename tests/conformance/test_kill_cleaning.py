@@ -59,12 +59,19 @@ class Ledger:
                 key = b"%d" % (sequence * 7919 % KEYS)
                 self.sent[key] = sequence
                 value = b"%d:" % sequence + bytes(100)
-                self._producer.produce(
-                    "t", value, key, partition=self._partition, on_delivery=self._told
-                )
+                self._send(key, value)
             self._producer.poll(0.02)
         if self._producer.flush(90):
             self.failed.append("some were never answered")
+
+    def _send(self, key: bytes, value: bytes) -> None:
+        while True:
+            try:
+                return self._producer.produce(
+                    "t", value, key, partition=self._partition, on_delivery=self._told
+                )
+            except BufferError:  # the broker is away for long
+                self._producer.poll(0.1)
 
     def stop(self) -> None:
         self._stopping.set()
