@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ALONE = tuple((ROOT / "tests" / "alone.txt").read_text().split())
 """What measures time, or a machine's disk and memory."""
 LONG = tuple((ROOT / "tests" / "long.txt").read_text().split())
-"""What takes minutes and says of our code only what a shorter test says too; or asks a real Kafka
+"""What takes minutes, where shorter tests see most of what it sees; or asks a real Kafka once more
 what it was asked before.
 """
 HEAVY = {
