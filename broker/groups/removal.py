@@ -17,7 +17,7 @@ from broker.groups.records.classic import group_key
 from broker.groups.row_writer import GroupLog, write_all
 from broker.groups.share.group import ShareGroup
 from broker.groups.streams.group import StreamsGroup
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, hand_on
 from broker.runtime.event_log import event
 from broker.runtime.gathering import chain
 from broker.state.state_topic import Row
@@ -87,7 +87,7 @@ class Removals:
                 whole.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
             else:
                 self._close(group)
-                chain(partial(self.again, group.group_id)).listen(_to(whole))
+                chain(partial(self.again, group.group_id)).listen(partial(hand_on, whole))
 
         self._commits.take_back(group, places).listen(without_offsets)
         return whole
@@ -123,16 +123,6 @@ class Removals:
         """Forgets what is owed of some groups: they are another node's."""
         for group_id in [each for each in self._owed if is_gone(each)]:
             del self._owed[group_id]
-
-
-def _to(whole: Deferred[None]) -> Callable[[None, BaseException | None], None]:
-    def settle(_: None, error: BaseException | None) -> None:
-        if error is None:
-            whole.resolve(None)
-        else:
-            whole.fail(error)
-
-    return settle
 
 
 def _heard(_: None, __: BaseException | None) -> None:

@@ -27,7 +27,7 @@ from broker.partitions.waiting_append import (
     only_on_lane,
 )
 from broker.partitions.writer_gate import WriterGate
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, hand_on
 from broker.runtime.lanes import settle
 from broker.runtime.unpacking import too_much_of_a_request
 from broker.runtime.wire_error import wire_error
@@ -406,7 +406,7 @@ class PartitionWriter:
             answer.fail(fault)
             return
         if isinstance(outcome, Deferred):
-            outcome.listen(partial(_pass_on, answer))
+            outcome.listen(partial(hand_on, answer))
         else:
             answer.resolve(outcome)
 
@@ -446,10 +446,3 @@ class PartitionWriter:
     def _origin(self, sender: Sender) -> Origin:
         log = self.log
         return Origin(log.topic, log.partition, sender.client_id, sender.client_host)
-
-
-def _pass_on(answer: Deferred[T], value: T | None, error: BaseException | None) -> None:
-    if error is not None:
-        answer.fail(error)
-    else:
-        answer.resolve(value)  # type: ignore[arg-type]

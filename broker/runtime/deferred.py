@@ -125,6 +125,14 @@ def refused(error: BaseException) -> Deferred[Any]:
     return known
 
 
+def hand_on(answer: Deferred[T], value: T | None, error: BaseException | None) -> None:
+    """Settles `answer` as what it listens to was settled: `listen(partial(hand_on, answer))`."""
+    if error is None:
+        answer.resolve(value)  # type: ignore[arg-type]
+    else:
+        answer.fail(error)
+
+
 def _heard(value: object, error: BaseException | None) -> None:
     """Stands for a listener that was called."""
 

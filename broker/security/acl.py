@@ -61,9 +61,7 @@ class Acl(NamedTuple):
 
     def covers(self, operation: AclOperation) -> bool:
         """True when it decides over an operation. What allows implies more than what denies."""
-        if self.operation in {operation, AclOperation.ALL}:
-            return True
-        return not self.denies and self.operation in _IMPLYING.get(operation, ())
+        return bool(self.bits & bits_of((operation,)))
 
     @property
     def bits(self) -> int:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, hand_on
 
 Tasks = set["asyncio.Future[Any]"]
 
@@ -16,11 +17,7 @@ def once(room: Deferred[None], begin: Callable[[], Any], tasks: Tasks) -> Deferr
     """
     answer: Deferred[Any] = Deferred()
 
-    def settle(value: Any, error: BaseException | None) -> None:
-        if error is None:
-            answer.resolve(value)
-        else:
-            answer.fail(error)
+    settle = partial(hand_on, answer)
 
     def go(_: None, error: BaseException | None) -> None:
         try:

@@ -25,7 +25,7 @@ from broker.groups.share.rounds import StateRounds
 from broker.groups.subscriptions import Target
 from broker.groups.surroundings import Surroundings
 from broker.runtime.deadlines import Deadline, Deadlines
-from broker.runtime.deferred import Deferred
+from broker.runtime.deferred import Deferred, hand_on
 from broker.runtime.event_log import event
 from broker.runtime.gathering import chain
 from protocol.errors import ErrorCode, KafkaError
@@ -191,7 +191,7 @@ class ShareGroups:
             answer.fail(error)
             return
         if isinstance(outcome, Deferred):
-            outcome.listen(partial(_hand_on, answer))
+            outcome.listen(partial(hand_on, answer))
         else:
             answer.resolve(outcome)
 
@@ -265,16 +265,6 @@ class ShareGroups:
         """Forgets topics that are gone; the share coordinator forgets their states."""
         if self._forgetting.drop(share, self._around.image()):
             self._rows.store_later(share)
-
-
-def _hand_on(
-    answer: Deferred[ShareHeard], heard: ShareHeard | None, error: BaseException | None
-) -> None:
-    if error is None:
-        assert heard is not None
-        answer.resolve(heard)
-    else:
-        answer.fail(error)
 
 
 def _updated(member: ShareMember, beat: ShareHeartbeat) -> ShareMember:

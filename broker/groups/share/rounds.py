@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from broker.groups.share.group import ShareGroup
 from broker.runtime.callbacks import failed
-from broker.runtime.deferred import Deferred, refused
+from broker.runtime.deferred import Deferred, hand_on, refused
 
 T = TypeVar("T")
 Done = Callable[[], None]
@@ -61,10 +61,7 @@ class StateRounds:
 
         def over(value: T | None, error: BaseException | None) -> None:
             self.end(share)
-            if error is None:
-                answer.resolve(value)  # type: ignore[arg-type]
-            else:
-                answer.fail(error)
+            hand_on(answer, value, error)
 
         go()
         return answer
