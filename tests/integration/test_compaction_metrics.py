@@ -78,17 +78,19 @@ async def test_the_delay_is_0_until_the_deadline_and_0_once_it_is_met(
         assert told(broker, DELAY) == {series: 0.0}
 
 
-@pytest.mark.parametrize("how", ["off", "dead"])
+@pytest.mark.parametrize("how", ["off", "dead", "failing"])
 async def test_without_a_cleaner_the_delay_rises_a_second_a_second(
     tmp_path: Path, clock: SteppedClock, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     env = replace(real_env(), clock=clock)
     settings = {**PATIENT, "log.cleaner.enable": "false"} if how == "off" else PATIENT
+
+    def die(*_: object) -> None:
+        raise ZeroDivisionError
+
     if how == "dead":
-
-        def die(*_: object) -> None:
-            raise ZeroDivisionError
-
+        monkeypatch.setattr("broker.tasks.cleaner.first_of", die)
+    elif how == "failing":
         monkeypatch.setattr("broker.tasks.cleaner.verdict_on", die)
     async with running_broker(tmp_path, settings, env) as broker, client_of(broker) as client:
         await make_topic(client, BOUND)
@@ -101,6 +103,8 @@ async def test_without_a_cleaner_the_delay_rises_a_second_a_second(
         passed = (clock.now_ms() - at_ms) / 1000
         assert one(broker, DELAY) - before == pytest.approx(passed, abs=1)
         assert one(broker, f"{CLEANER}dead_threads") == (how == "dead")
+        stuck = {'{reason="bug"}': 1.0} if how == "failing" else {}
+        assert told(broker, f"{CLEANER}uncleanable_partitions") == stuck
         assert one(broker, "horolog_rolled_by_time_segments_total") == 1
         if how == "off":
             assert one(broker, "horolog_log_dirty_ratio") == 1.0

@@ -37,6 +37,8 @@ class Readers:
     def __init__(self, fleet: FleetOfBrokers, protocol: str, group: str = "readers") -> None:
         self.group = group
         self.values: set[int] = set()
+        self.acknowledged: dict[int, int] = {}
+        """The highest offset of each partition that a coordinator said it has."""
         self._members = [
             Consumer({
                 "bootstrap.servers": fleet.bootstrap, "group.id": group,
@@ -51,10 +53,11 @@ class Readers:
             each.subscribe(["t"])
 
     def read_until(self, count: int) -> None:
-        """Each value up to `count` was read by somebody, and what was read is committed."""
+        """Each value up to `count` was read, and a coordinator has acknowledged all offsets."""
         end = time.monotonic() + PATIENCE
-        while len(self.values) < count:
-            assert time.monotonic() < end, f"{len(self.values)} of {count} were read"
+        while len(self.values) < count or sum(self.acknowledged.values()) < count:
+            seen = f"of {count} {len(self.values)} were read, committed: {self.acknowledged}"
+            assert time.monotonic() < end, seen
             for each in self._members:
                 for message in each.consume(200, 0.2):
                     if message.error() is None:
@@ -69,11 +72,13 @@ class Readers:
         for each in self._members:
             each.close()
 
-    @staticmethod
-    def _commit(member: Consumer) -> None:
+    def _commit(self, member: Consumer) -> None:
         """The coordinator may move, and there may be nothing to commit: the next one counts."""
         with suppress(KafkaException):
-            member.commit(asynchronous=False)
+            for each in member.commit(asynchronous=False) or ():
+                if each.error is None and each.offset >= 0:
+                    known = self.acknowledged.get(each.partition, 0)
+                    self.acknowledged[each.partition] = max(known, each.offset)
 
 
 class Writer:
