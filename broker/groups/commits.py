@@ -30,6 +30,11 @@ Growth = tuple[int, int]
 """Offsets in new places, and bytes that all take more; the latter may be negative."""
 
 
+def offset_row(group_id: str, place: Place, value: OffsetCommitValue) -> Row:
+    """The record of a committed offset."""
+    return offset_key(group_id, *place), offset_value(value)
+
+
 class Commits:
     """Stores and forgets offsets of groups. Used from the event loop only."""
 
@@ -66,14 +71,19 @@ class Commits:
         self._rebalances.alive(member)
 
     def store(
-        self, group: Group, offsets: Mapping[Place, OffsetCommitValue], size_bytes: int = 0
+        self,
+        group: Group,
+        offsets: Mapping[Place, OffsetCommitValue],
+        size_bytes: int = 0,
+        rows: Sequence[Row] | None = None,
     ) -> Deferred[None]:
-        """Settled when all are durable, or none is; they take `size_bytes` more on their way."""
+        """Settled when all are durable, or none is; they take `size_bytes` more on their way.
+
+        `rows` are their records, where they were made before.
+        """
         answer: Deferred[None] = Deferred()
-        rows = [
-            (offset_key(group.group_id, *place), offset_value(value))
-            for place, value in offsets.items()
-        ]
+        if rows is None:
+            rows = [offset_row(group.group_id, *each) for each in offsets.items()]
         on_the_way = dict(offsets)
         self.stored_bytes += size_bytes
         number = group.begin_write(on_the_way)

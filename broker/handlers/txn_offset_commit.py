@@ -11,6 +11,7 @@ from broker.groups.requests import check_group_id
 from broker.runtime.gathering import wait_for
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.runtime.slowly import slowly
 from broker.state.state_topic import TransactionalProducer
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.topics.topic_catalog import TopicCatalog
@@ -32,6 +33,7 @@ from storage.env import Clock
 FENCED_SINCE_VERSION = 2
 ABORTABLE_SINCE_VERSION = 4
 JOINS_SINCE_VERSION = 5
+AT_A_TIME = 500  # offsets that are judged before others have their turn
 
 Codes = dict[Place, int]
 
@@ -58,7 +60,7 @@ async def handle(request: TxnOffsetCommitRequest, context: Context) -> TxnOffset
     except KafkaError as error:
         context.count_error(error.code)
         return _respond(request, dict.fromkeys(_places(request), error.code))
-    codes, offsets = _judged(request, context)
+    codes, offsets = await _judged(request, context)
     try:
         await _check_transaction(request, context)
         group = _group(request, offsets, context)
@@ -78,27 +80,27 @@ def _places(request: TxnOffsetCommitRequest) -> list[Place]:
     ]
 
 
-def _judged(
+async def _judged(
     request: TxnOffsetCommitRequest, context: Context
 ) -> tuple[Codes, dict[Place, OffsetCommitValue]]:
     """Error codes by offset, and the values of the offsets without an error."""
     limit = context.services.config.broker_config.offset_metadata_max_bytes
     codes: Codes = {}
     offsets: dict[Place, OffsetCommitValue] = {}
-    for topic in request.topics:
-        image = context.services.topics.image.topics.get(topic.name)
-        for each in topic.partitions:
-            place = topic.name, each.partition_index
-            codes[place] = ErrorCode.NONE
-            if not context.may(AclOperation.READ, ResourceType.TOPIC, topic.name):
-                codes[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif image is None or image.partition(each.partition_index) is None:
-                codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len((each.committed_metadata or "").encode()) > limit:
-                codes[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                offsets[place] = _value(each, context)
-                offsets[place].topic_id = image.topic_id
+    asked = ((topic.name, each) for topic in request.topics for each in topic.partitions)
+    async for name, each in slowly(asked, AT_A_TIME):
+        place = name, each.partition_index
+        image = context.services.topics.image.topics.get(name)
+        codes[place] = ErrorCode.NONE
+        if not context.may(AclOperation.READ, ResourceType.TOPIC, name):
+            codes[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif image is None or image.partition(each.partition_index) is None:
+            codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif len((each.committed_metadata or "").encode()) > limit:
+            codes[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            offsets[place] = _value(each, context)
+            offsets[place].topic_id = image.topic_id
     return codes, offsets
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from broker.runtime.deferred import Deferred, LongAnswer
+from broker.runtime.deferred import Deferred, LongAnswer, OrderedAnswer
 from broker.runtime.memory_account import ENTRY_BYTES
 from protocol.errors import ErrorCode, KafkaError
 
@@ -84,18 +84,20 @@ class Answers:
         return 0 if room is None else min(room.taken_bytes, room.most_bytes)
 
     def make(
-        self, pieces: Pieces[I], respond: Callable[[list[I]], R], *, beside: bool = False
-    ) -> R | Deferred[R]:
+        self, pieces: Pieces[I], respond: Callable[[list[I]], R], *, beside: bool = False,
+        in_order: bool = False,
+    ) -> R | Deferred[R]:  # fmt: skip
         """The answer that `respond` makes of all items, at once or later.
 
         `beside`: it takes about as much memory as its request, and so goes on beside others.
+        `in_order`: no later request of the same connection is handled meanwhile.
         """
         room = AnswerRoom(self._most_bytes)
         making = _Making(pieces(room), room, list[I](), respond)
         if self._advance(making):
             return respond(making.items)
         self.long += 1
-        answer: Deferred[R] = LongAnswer()
+        answer: Deferred[R] = OrderedAnswer() if in_order else LongAnswer()
         turn = self._beside if beside else self._one
         task = self._kept(asyncio.get_running_loop().create_task(self._go_on(answer, making, turn)))
         answer.when_abandoned(lambda: _end(task))

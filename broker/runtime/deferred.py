@@ -32,6 +32,8 @@ class Deferred(Generic[T]):
 
     is_long: ClassVar[bool] = False
     """True for values that may take long to encode, so that this is done apart from the loop."""
+    keeps_order: ClassVar[bool] = False
+    """True when no later request of its connection is handled before this has its value."""
 
     def __init__(self) -> None:
         """Nothing known, nobody listening."""
@@ -143,3 +145,14 @@ class LongAnswer(Deferred[T]):
     __slots__ = ()
 
     is_long: ClassVar[bool] = True
+
+
+class OrderedAnswer(LongAnswer[T]):
+    """An answer to a change that takes turns with others: no later one may overtake it.
+
+    Kafka handles one request of a connection at a time.
+    """
+
+    __slots__ = ()
+
+    keeps_order: ClassVar[bool] = True

@@ -1,9 +1,10 @@
 """One client connection: requests in order, responses in the same order, back-pressure both ways.
 
 Answers of one read leave in one write. A request whose answer must wait is parked; later
-requests are handled meanwhile, up to a bound, and their answers queue behind it. An answer that is
-there does not wait for a long poll before it: that one ends with what there is (Kafka's consumers
-ask for offsets behind a fetch, and would hear nothing for all of `fetch.max.wait.ms`).
+requests are handled meanwhile, up to a bound, and their answers queue behind it; behind a change
+that takes turns with others they wait themselves, as with Kafka. An answer that is there does not
+wait for a long poll before it: that one ends with what there is (Kafka's consumers ask for offsets
+behind a fetch, and would hear nothing for all of `fetch.max.wait.ms`).
 
 Rules: nothing here blocks, and nothing knows what a request means. No timer per request: `sweep` is
 called about once a second for everything that depends on time. Whatever goes wrong ends this
@@ -318,8 +319,15 @@ class Connection(asyncio.BufferedProtocol):
             or sender.queued_parts > limits.max_queued_parts
             or self._stopping
             or self.is_muted
+            or self._keeps_order
             or (self._guest is not None and self._guest.is_busy)
         )
+
+    @property
+    def _keeps_order(self) -> bool:
+        """True while the newest request is a change that later ones must not overtake."""
+        pending = self._in_flight[-1].pending if self._in_flight else None
+        return pending is not None and pending.keeps_order
 
     @property
     def is_muted(self) -> bool:

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Any, Protocol
 
 from broker.runtime.connection_limits import UNLIMITED, CloseConnection
-from broker.runtime.deferred import Deferred, LongAnswer
+from broker.runtime.deferred import Deferred, OrderedAnswer
 from broker.runtime.event_log import event
 from broker.runtime.probes import BrokerProbes, Histogram
 from broker.runtime.request_context import Peer, RequestContext
@@ -142,6 +142,11 @@ class Pending:
         self._listener = listener
         self._deferred.listen(self._settled)
 
+    @property
+    def keeps_order(self) -> bool:
+        """True when no later request of the connection is to be handled before this is answered."""
+        return self._deferred.keeps_order
+
     def abandon(self) -> None:
         """The client is gone."""
         self._is_abandoned = True
@@ -261,7 +266,10 @@ class Dispatcher:
     def _begun(
         self, awaitable: Awaitable[Any], context: RequestContext[Any], frame_bytes: int
     ) -> Deferred[Any]:
-        """Runs a coroutine, unless it is to answer a large request for which there is no room."""
+        """Runs a coroutine, unless it is to answer a large request for which there is no room.
+
+        Coroutines take turns: what comes behind a large request waits for it.
+        """
         is_long = frame_bytes > LARGE_BYTES
         if is_long:
             try:
@@ -372,7 +380,7 @@ class Dispatcher:
         self, awaitable: Awaitable[Any], context: RequestContext[Any], *, is_long: bool
     ) -> Deferred[Any]:
         """Lets a coroutine of a rare API run; its result settles the deferred."""
-        deferred: Deferred[Any] = LongAnswer() if is_long else Deferred()
+        deferred: Deferred[Any] = OrderedAnswer() if is_long else Deferred()
 
         async def settle() -> None:
             try:

@@ -136,6 +136,8 @@ class StateTopic:
         partition = partitions[partition_of(owner, len(partitions))]
         codec = self._plan.codec
         try:
+            if codec is Codec.NONE:  # before the work of building it
+                _check_size(sum(len(key) + len(value or b"") for key, value in rows), partition)
             if transaction is None:
                 batch = build_batch(records, codec=codec)
             else:
@@ -213,7 +215,7 @@ def _check_size(size_bytes: int, partition: Partition) -> None:
     if size_bytes > limit:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"The batch has {size_bytes} bytes, more than max.message.bytes ({limit}) allows",
+            f"The batch has {size_bytes} bytes or more: max.message.bytes allows {limit}",
         )
 
 

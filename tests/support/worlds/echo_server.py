@@ -1,6 +1,7 @@
 """A real `Server` on a free port whose requests are understood by the test instead of by handlers.
 
-A frame's text decides: `later:NAME` is parked until the test settles NAME, `none...` has no answer,
+A frame's text decides: `later:NAME` is parked until the test settles NAME, so is `change:NAME`,
+which keeps the order of requests, `none...` has no answer,
 `close` ends the connection, `big:N` is answered with N bytes, anything else is echoed.
 """
 
@@ -42,7 +43,8 @@ class Limits:
 class Parked:
     """A request whose answer the test decides on; stands in for the dispatcher's `Pending`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_order: bool = False) -> None:
+        self.keeps_order = keeps_order
         self.abandoned = False
         self.hurried = False
         self._listener: Callable[[Any, Any], None] | None = None
@@ -97,6 +99,8 @@ class Echo:
         text = payload.decode("latin-1").strip()
         if text.startswith("later:"):
             return self.parked.setdefault(text.removeprefix("later:"), Parked())
+        if text.startswith("change:"):
+            return self.parked.setdefault(text.removeprefix("change:"), Parked(keeps_order=True))
         if text.startswith("parts:"):
             return list(self.parts[text.removeprefix("parts:")])
         if text.startswith("big:"):

@@ -22,6 +22,8 @@ from protocol.apis import (
     list_offsets,
     list_transactions,
     metadata,
+    offset_commit,
+    txn_offset_commit,
 )
 from protocol.apis import offset_for_leader_epoch as epoch
 from protocol.errors import ErrorCode
@@ -35,7 +37,7 @@ AT_A_TIME = 1000
 @pytest.fixture
 async def slow() -> World:
     """A broker for which time passes whenever it looks at the clock."""
-    world = World()
+    world = World(horolog_durability="os")
     await world.make_topic(NAMES[1])
     await world.call(find_coordinators(), 4)  # which makes a topic of the broker's
     world.broker.answers = Answers(ticking())
@@ -112,6 +114,28 @@ def create_names() -> Any:
     return create_topics.CreateTopicsRequest(topics=topics, validate_only=True)
 
 
+def commit_offsets(*names: str, group_id: str = "g") -> Any:
+    partitions = [offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
+    topics = [
+        offset_commit.OffsetCommitRequestTopic(name=name, partitions=partitions)
+        for name in names or NAMES
+    ]
+    return offset_commit.OffsetCommitRequest(group_id=group_id, topics=topics)
+
+
+def commit_in_transaction() -> Any:
+    partitions = [
+        txn_offset_commit.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+    ]
+    topics = [
+        txn_offset_commit.TxnOffsetCommitRequestTopic(name=name, partitions=partitions)
+        for name in NAMES
+    ]
+    return txn_offset_commit.TxnOffsetCommitRequest(
+        transactional_id="x", group_id="g", topics=topics
+    )
+
+
 REQUESTS: list[tuple[Callable[[], Any], int]] = [
     (describe_pages, 0),
     (lambda: metadata_of(NAMES, include_topic_authorized_operations=True), 10),
@@ -121,6 +145,7 @@ REQUESTS: list[tuple[Callable[[], Any], int]] = [
     (epochs, 4),
     (list_latest, 7),
     (list_open, 1),
+    (commit_offsets, 8),
 ]
 
 
@@ -133,7 +158,8 @@ async def test_others_have_their_turn(
 
 
 @pytest.mark.parametrize(
-    ("request_of", "version", "least"), [(delete_names, 5, 100), (create_names, 7, 60)]
+    ("request_of", "version", "least"),
+    [(delete_names, 5, 100), (create_names, 7, 60), (commit_in_transaction, 3, 10)],
 )
 async def test_changes_of_very_many_give_way(
     slow: World, request_of: Callable[[], Any], version: int, least: int
@@ -205,3 +231,44 @@ async def test_entries_of_access_control_give_way_and_keep_their_order() -> None
     assert order == sorted(order)
     assert len(order) == 501 * 4
     assert {tuple(acl.operation for acl in each.acls) for each in found.resources} == {operations}
+
+
+async def test_a_commit_of_very_many_offsets_is_judged_as_small_ones_are(slow: World) -> None:
+    _, found = await turns_of(slow, commit_offsets(), 8)
+    codes = {each.name: each.partitions[0].error_code for each in found.topics}
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes == {name: 0 if name == NAMES[1] else missing for name in NAMES}
+    assert [each.name for each in found.topics] == NAMES
+    assert {name: value.offset for (name, _), value in group_of(slow).offsets.items()} == {
+        NAMES[1]: 7
+    }
+
+
+async def test_nothing_overtakes_a_commit_of_very_many_offsets(slow: World) -> None:
+    answer = slow.begin(commit_offsets(), 8)
+    assert answer.keeps_order
+
+
+async def test_a_commit_that_no_batch_can_take_is_refused_before_it_is_built(
+    slow: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = []
+    monkeypatch.setattr("broker.state.state_topic.build_batch", lambda *_, **__: built.append(1))
+    await slow.make_topic("many", partitions=400)
+    partitions = [
+        offset_commit.OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=7, committed_metadata="m" * 4000
+        )
+        for index in range(400)
+    ]
+    topic = offset_commit.OffsetCommitRequestTopic(name="many", partitions=partitions)
+    request = offset_commit.OffsetCommitRequest(group_id="g", topics=[topic])
+    found = await slow.call(request, 8)
+    codes = [each.error_code for each in found.topics[0].partitions]
+    assert codes == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * 400
+    assert not built
+    assert not group_of(slow).offsets
+
+
+def group_of(world: World) -> Any:
+    return world.broker.groups.groups["g"]

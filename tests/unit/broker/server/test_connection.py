@@ -81,6 +81,25 @@ async def test_a_parked_request_holds_back_later_answers_but_not_later_requests(
         assert received == [padded(t) for t in ("answer a", "second", "answer b", "third")]
 
 
+async def test_requests_behind_a_change_that_takes_turns_wait_until_it_is_answered() -> None:
+    async with echo_server() as echo, connected(echo) as client, connected(echo) as other:
+        await ask(client, "later:a", "change:b", "second", "change:c", "third")
+        await echo.until(lambda: len(echo.seen) == 2)
+        await ask(other, "not behind")
+        assert await other.receive_frame() == padded("not behind")
+        echo.parked["b"].answer(padded("b"))
+        await echo.until(lambda: "c" in echo.parked)
+        echo.parked["a"].answer(padded("a"))
+        received = [await client.receive_frame() for _ in range(3)]
+        assert received == [padded(text) for text in ("a", "b", "second")]
+        await ask(client, "fourth")
+        await asyncio.sleep(0.02)
+        assert len(echo.seen) == 5
+        echo.parked["c"].answer(padded("c"))
+        received = [await client.receive_frame() for _ in range(3)]
+        assert received == [padded(text) for text in ("c", "third", "fourth")]
+
+
 async def test_an_answer_that_is_there_hurries_those_before_it_and_no_others() -> None:
     async with echo_server() as echo, connected(echo) as client:
         await ask(client, "later:a", "later:b", "later:c", "none")
