@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.members import Footprint
 from broker.groups.classic.rebalance import Rebalances
-from broker.groups.commits import Commits, Growth
+from broker.groups.commits import Commits
 from broker.groups.consumer.classic_members import ClassicMembers
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import ConsumerGroups
@@ -32,6 +32,7 @@ from broker.groups.restoring import (
     restore_shares,
     restore_streams,
 )
+from broker.groups.room import GroupRoom
 from broker.groups.row_writer import RowWriter
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.groups import ShareGroups
@@ -45,7 +46,6 @@ from broker.runtime.deadlines import Deadlines, GroupTime
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
 from broker.runtime.gathering import chain, wait_for
-from broker.runtime.memory_account import MemoryClass
 from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
 from broker.state.state_topic import StateTopic
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MINUTE_MS = 60_000
-MOST_OF_ONE_GROUP = 0.25  # of the memory for committed offsets
 MAX_GROUP_ID_BYTES = 4096  # Kafka: whatever fits a record's key
 
 
@@ -86,6 +85,7 @@ class GroupCoordinator:
     """Offsets of transactions that have not ended."""
     transactional_commits: TransactionalCommits
     removals: Removals
+    room: GroupRoom
     loading: StateLoading[RememberedGroups]
 
     def __init__(
@@ -108,12 +108,7 @@ class GroupCoordinator:
         self._clock_watch = clock_watch
         self._lane = services.lane
         self._rng = rng
-        self._memory = memory
         self._settings = settings
-        memory.watch(MemoryClass.GROUPS, lambda: self.footprint.total_bytes)
-        memory.watch(
-            MemoryClass.OFFSETS, lambda: self.commits.stored_bytes + self.pending.size_bytes
-        )
         self.groups = {}
         self.footprint = Footprint()
         self.topic = offsets_topic(services)
@@ -149,6 +144,9 @@ class GroupCoordinator:
         self.commits = Commits(self.rebalances, self.topic, self.pending)
         self.transactional_commits = TransactionalCommits(self.rebalances, self.topic, self.pending)
         self.removals = Removals(self.groups, self.commits, self.rebalances, self.topic)
+        self.room = GroupRoom(
+            settings, memory, self.footprint, (self.commits, self.pending), self.topic
+        )
         self.loading = StateLoading(
             services.lane,
             self.topic,
@@ -253,53 +251,6 @@ class GroupCoordinator:
         has_written = group.offsets or group.writes or group.going
         has_offsets = has_written or group.group_id in self.pending.group_ids
         return is_for_offsets and is_empty and not has_offsets
-
-    def check_memory(self, size_bytes: int) -> None:
-        """Room for what one more member says of itself, or GROUP_MAX_SIZE_REACHED (81)."""
-        limit = self._settings.horolog_group_members_max_bytes
-        memory = self._memory
-        if not memory.has_room(MemoryClass.GROUPS, size_bytes):
-            raise memory.refuse(MemoryClass.GROUPS, size_bytes)
-        if self.footprint.total_bytes + size_bytes > limit:
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The metadata of all members would take more than {limit} bytes "
-                "(horolog.group.members.max.bytes)",
-            )
-
-    def check_subscription(self, growth: int, stored_bytes: int) -> None:
-        """Room in memory for what a subscription takes more, and in a record for all of it.
-
-        GROUP_MAX_SIZE_REACHED (81), or INVALID_REQUEST (42).
-        """
-        if growth > 0:
-            self.check_memory(growth)
-        limit = self.topic.batch_bytes // 2
-        if stored_bytes > limit:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"A subscription of {stored_bytes} bytes is larger than {limit}: half "
-                "of max.message.bytes of __consumer_offsets",
-            )
-
-    def check_offsets_room(self, group: Group, growth: Growth) -> None:
-        """Room for what offsets take more: INVALID_COMMIT_OFFSET_SIZE (28)."""
-        more, size_bytes = growth
-        limit = self._settings.horolog_max_committed_offsets
-        if more and self.commits.stored + len(self.pending) + more > limit:
-            raise KafkaError(
-                ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-                f"There are {self.commits.stored} committed offsets: "
-                f"horolog.max.committed.offsets allows {limit}",
-            )
-        if size_bytes <= 0:
-            return
-        memory = self._memory
-        if not memory.has_room(MemoryClass.OFFSETS, size_bytes):
-            raise memory.refuse(MemoryClass.OFFSETS, size_bytes)
-        most = int(memory.share(MemoryClass.OFFSETS) * MOST_OF_ONE_GROUP)
-        if group.offset_bytes and group.offset_bytes + size_bytes > most:
-            raise memory.refuse(MemoryClass.OFFSETS, size_bytes)
 
     # --- groups and offsets that go ---
 

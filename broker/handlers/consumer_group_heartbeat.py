@@ -124,7 +124,7 @@ def _check_words(group: Group, beat: ConsumerHeartbeat, context: Context) -> Non
     consumer = _consumer(group)
     known = None if consumer is None else consumer.members.get(beat.member_id)
     growth = beat.size_bytes - (0 if known is None else known.size_bytes)
-    context.services.groups.check_subscription(growth, beat.stored_bytes)
+    context.services.groups.room.check_subscription(growth, beat.stored_bytes)
 
 
 def _beat(request: ConsumerGroupHeartbeatRequest, context: Context) -> ConsumerHeartbeat:

@@ -74,7 +74,9 @@ def _taken_in(
 ) -> JoinResult | Deferred[JoinResult]:
     groups = context.services.groups
     try:
-        groups.check_memory(sum(len(each.name) + len(each.metadata) for each in joining.protocols))
+        groups.room.check_members(
+            sum(len(each.name) + len(each.metadata) for each in joining.protocols)
+        )
         return groups.membership.join(group, joining)
     except KafkaError:
         groups.drop_unused(group)

@@ -192,7 +192,7 @@ class _Commit:
         groups = self._context.services.groups
         growth = groups.commits.growth(group, self._offsets)
         try:
-            groups.check_offsets_room(group, growth)
+            groups.room.check_offsets(group, growth)
         except KafkaError:
             groups.drop_unused(group)
             raise

@@ -103,7 +103,7 @@ def _check_words(share: ShareGroup | None, beat: ShareHeartbeat, context: Contex
         return
     known = None if share is None else share.members.get(beat.member_id)
     growth = beat.size_bytes - (0 if known is None else known.size_bytes)
-    context.services.groups.check_subscription(growth, beat.stored_bytes)
+    context.services.groups.room.check_subscription(growth, beat.stored_bytes)
 
 
 def _beat(request: ShareGroupHeartbeatRequest, context: Context) -> ShareHeartbeat:

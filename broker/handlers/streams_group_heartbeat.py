@@ -131,7 +131,7 @@ def _check_words(streams: StreamsGroup, beat: StreamsHeartbeat, context: Context
     growth = beat.size_bytes - (0 if known is None else known.size_bytes)
     if streams.topology is None and beat.topology is not None:
         growth += beat.topology.size_bytes
-    context.services.groups.check_subscription(growth, beat.stored_bytes)
+    context.services.groups.room.check_subscription(growth, beat.stored_bytes)
 
 
 def _check_serves(group: Group) -> None:

@@ -51,7 +51,7 @@ def _sync(request: SyncGroupRequest, context: Context) -> SyncResult | Deferred[
     context.require(AclOperation.READ, ResourceType.GROUP, request.group_id)
     check_group_id(request.group_id)
     group = groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
-    groups.check_memory(sum(len(each.assignment) for each in request.assignments))
+    groups.room.check_members(sum(len(each.assignment) for each in request.assignments))
     return groups.membership.sync(
         group,
         MemberClaim(request.member_id, request.group_instance_id, request.generation_id),

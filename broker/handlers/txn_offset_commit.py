@@ -161,7 +161,7 @@ async def _store(
     transaction = TransactionalProducer(request.producer_id, request.producer_epoch)
     try:
         growth = len(offsets), sum(map(bytes_of, offsets.values()))
-        context.services.groups.check_offsets_room(group, growth)
+        context.services.groups.room.check_offsets(group, growth)
         stored = context.services.groups.transactional_commits.store(group, offsets, transaction)
         await wait_for(stored)
     except KafkaError:

@@ -82,7 +82,7 @@ class RedriveProgress:
     def _room(self, group: Group, offsets: Mapping[tuple[str, int], OffsetCommitValue]) -> int:
         growth = self._groups.commits.growth(group, offsets)
         try:
-            self._groups.check_offsets_room(group, growth)
+            self._groups.room.check_offsets(group, growth)
         except KafkaError:
             self._groups.drop_unused(group)
             raise
