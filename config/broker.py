@@ -1164,6 +1164,14 @@ class BrokerConfig:
         doc="Size up to which the bytes of a commit go into the database; those of larger ones go "
         "to the object store.",
     )
+    horolog_fleet_rows_max_bytes: int = broker_key(
+        "horolog.fleet.rows.max.bytes",
+        size(1_048_576, 1 << 50),
+        1_073_741_824,
+        doc="Bytes of records that a node leaves in the database while the object store takes "
+        "none. Above it producers get NOT_ENOUGH_REPLICAS, and try again; there is room again when "
+        "a quarter of it is free.",
+    )
     horolog_fleet_checkpoint_ms: int = broker_key(
         "horolog.fleet.checkpoint.ms",
         millis(1000),

@@ -334,7 +334,19 @@ class Fleet:
     def held_since(self) -> float:
         """As `Lease` has it."""
         life = None if self._node is None else self._node.life
-        return -inf if life is None else life.held_since
+        return -inf if life is None else max(life.held_since, life.spans.room.free_since)
+
+    @property
+    def has_room(self) -> bool:
+        """As `Lease` has it."""
+        life = None if self._node is None else self._node.life
+        return life is None or not life.spans.room.is_full
+
+    @property
+    def row_bytes(self) -> int:
+        """Committed bytes that the database alone has, of partitions that are led here."""
+        life = None if self._node is None else self._node.life
+        return 0 if life is None else life.spans.room.used_bytes
 
     @property
     def fault(self) -> str | None:

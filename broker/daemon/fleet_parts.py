@@ -85,6 +85,7 @@ def times_of(settings: BrokerConfig) -> FleetTimes:
         watch=min(lease / 5, 1.0),
         flush=settings.horolog_fleet_flush_ms / 1000,
         inline_bytes=settings.horolog_fleet_inline_bytes,
+        most_row_bytes=settings.horolog_fleet_rows_max_bytes,
         checkpoint=settings.horolog_fleet_checkpoint_ms / 1000,
         load_gap=settings.horolog_fleet_balance_bytes,
     )

@@ -43,6 +43,15 @@ PAGES: Mapping[str, Page] = {
         "instead, from where the next checkpoint moves them.",
         "Look at the store: PostgreSQL grows meanwhile.",
     ),
+    "fleet_rows_full": Page(
+        "The object store takes nothing, and horolog.fleet.rows.max.bytes of this node's records "
+        "wait for it in PostgreSQL. Producers get NOT_ENOUGH_REPLICAS and try again; what is "
+        "committed is served, and groups and transactions go on.",
+        "See to the store. Raise horolog.fleet.rows.max.bytes if the database's disk has room.",
+    ),
+    "fleet_rows_free": Page(
+        "A quarter of horolog.fleet.rows.max.bytes is free again: this node takes records.",
+    ),
     "fleet_shard_moved_for_load": Page(
         "This node took more bytes from producers than another, by horolog.fleet.balance.bytes a "
         "second at least, and gave it a shard that brings the two nearest to each other. Clients "

@@ -5,7 +5,7 @@ whose bytes are in the store. The bytes are read back from the local log.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from broker.fleet.catalog.rows import (
     PartitionRow,
     Span,
 )
+from broker.fleet.commit_objects import RowRoom
 from broker.fleet.committer import Committer, FleetReach, Identity, PendingCheckpoint
 from broker.fleet.frame import ArrivedBatch, Frame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.host import OwnedLog
@@ -46,8 +47,9 @@ class LogSpans(NamedTuple):
 class CommittedSpans:
     """Committed spans of the logs of an incarnation, as the catalog has them."""
 
-    def __init__(self) -> None:
-        """There are no logs."""
+    def __init__(self, room: RowRoom) -> None:
+        """There are no logs. `room` has their bytes that are in rows alone."""
+        self.room = room
         self.logs: dict[PartitionKey, LogSpans] = {}
         self.small_bytes = 0
         """Bytes committed since the last checkpoint."""
@@ -60,7 +62,9 @@ class CommittedSpans:
 
     def add(self, log: OwnedLog, row: PartitionRow) -> None:
         """A log was loaded."""
-        self.logs[log.partition] = LogSpans(log, list(row.spans), [row.log_start_offset])
+        before = self.logs.get(log.partition)
+        found = self.logs[log.partition] = LogSpans(log, list(row.spans), [row.log_start_offset])
+        self.room.changed(_in_rows(found.spans) - _in_rows(() if before is None else before.spans))
 
     def start_of(self, log: OwnedLog) -> int:
         """Its start in the rows; that of the log when it is no longer here."""
@@ -72,16 +76,19 @@ class CommittedSpans:
         found = self._of(log)
         if found is not None:
             found.start[0] = max(found.start[0], start)
-            found.spans[:] = [each for each in found.spans if each.span.end_offset > start]
+            self._keep(found, [each for each in found.spans if each.span.end_offset > start])
 
     def copied(self, log: OwnedLog, end_offset: int) -> None:
         """All below is in segments: spans of that are gone from the rows, but for the newest."""
         found = self._of(log)
         if found is not None:
             newest = found.spans[-1:]
-            found.spans[:] = [
-                each for each in found.spans[:-1] if each.span.end_offset > end_offset
-            ] + newest
+            left = [each for each in found.spans[:-1] if each.span.end_offset > end_offset]
+            self._keep(found, left + newest)
+
+    def _keep(self, found: LogSpans, spans: list[CommittedSpan]) -> None:
+        self.room.changed(_in_rows(spans) - _in_rows(found.spans))
+        found.spans[:] = spans
 
     def _of(self, log: OwnedLog) -> LogSpans | None:
         found = self.logs.get(log.partition)
@@ -90,7 +97,7 @@ class CommittedSpans:
     def drop(self, log: OwnedLog) -> None:
         """A log is another's, or was deleted."""
         if self._of(log) is not None:
-            del self.logs[log.partition]
+            self.room.changed(-_in_rows(self.logs.pop(log.partition).spans))
             self.unsure = {each for each in self.unsure if each[0] != log.partition}
 
     def is_sure(self, partition: PartitionKey) -> bool:
@@ -110,6 +117,8 @@ class CommittedSpans:
         if found is not None:
             found.spans.append(CommittedSpan(span, commit_id, key))
             self.small_bytes += span.size_bytes
+            if key is None:
+                self.room.changed(span.size_bytes)
 
     def replaced(self, by: Sequence[Span], commit_id: CommitId, key: str) -> None:
         """A checkpoint counts."""
@@ -118,7 +127,7 @@ class CommittedSpans:
             if found is None:
                 continue
             kept = [each for each in found.spans if not _is_within(each.span, span)]
-            found.spans[:] = sorted([*kept, CommittedSpan(span, commit_id, key)])
+            self._keep(found, sorted([*kept, CommittedSpan(span, commit_id, key)]))
             self.logs[span.partition] = self.logs.pop(span.partition)  # others are next
 
 
@@ -250,6 +259,11 @@ class Checkpointer:
 
     async def _committed(self, span: CommittedSpan) -> Sequence[StoredBatch]:
         return [_stored(each) for each in await self._bodies.batches_of(span)]
+
+
+def _in_rows(spans: Iterable[CommittedSpan]) -> int:
+    """Bytes that the store does not have."""
+    return sum(each.span.size_bytes for each in spans if each.object_key is None)
 
 
 def _size_of(runs: Sequence[SpanRun]) -> int:

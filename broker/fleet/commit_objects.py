@@ -1,6 +1,7 @@
 """Objects of commits in a store: each written once, under a name that was never used before."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -11,6 +12,8 @@ from storage.tier.port import ObjectStore, ObjectTooLarge, in_pieces
 
 T = TypeVar("T")
 
+FREE_AGAIN = 0.75
+"""Of the room in the catalog: so much may be used, once it was full, when it is free again."""
 MOST_BYTES = 2**31
 """Places in an object are numbers of 32 bits with a sign."""
 
@@ -87,3 +90,31 @@ class StoreWatch:
     def answered(self) -> None:
         """The store has an object more."""
         self.is_away = False
+
+
+class RowRoom:
+    """Room in the catalog for committed bytes that have no other place.
+
+    A checkpoint brings them to the store. While that takes none they grow, up to a limit: then
+    records of clients are refused, so that the database of the whole fleet does not fill its disk.
+    """
+
+    def __init__(self, most_bytes: float, monotonic: Callable[[], float]) -> None:
+        """Nothing is used. `most_bytes` may be infinite; `monotonic` gives seconds."""
+        self._most_bytes = most_bytes
+        self._monotonic = monotonic
+        self.used_bytes = 0
+        self.is_full = False
+        self.free_since = -inf
+        """Monotonic seconds at which it was free again."""
+
+    def changed(self, by_bytes: int) -> None:
+        """So many bytes more are in rows, or fewer."""
+        self.used_bytes += by_bytes
+        if self.is_full:
+            if self.used_bytes <= self._most_bytes * FREE_AGAIN:
+                self.is_full, self.free_since = False, self._monotonic()
+                event("fleet_rows_free", "info", used_bytes=self.used_bytes)
+        elif self.used_bytes >= self._most_bytes:
+            self.is_full = True
+            event("fleet_rows_full", "error", used_bytes=self.used_bytes)

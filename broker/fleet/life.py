@@ -7,6 +7,7 @@ ends no life: what waits goes on waiting, and reads go on for a while.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from uuid import UUID
 
 from broker.fleet.balance import LoadTerms, plan
@@ -19,6 +20,7 @@ from broker.fleet.catalog.rows import (
     Registration,
 )
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
+from broker.fleet.commit_objects import RowRoom
 from broker.fleet.committer import Committer, FleetReach, Identity, LifeEnded
 from broker.fleet.frame import CorruptFrame
 from broker.fleet.host import ShardHost
@@ -57,7 +59,8 @@ class Life:
         """Begin of the last renewal that was answered."""
         self.held_since = self.renewed_at
         """Monotonic seconds: at first, or at a renewal after the lease was over."""
-        self.spans = CommittedSpans()
+        most = inf if reach.store is None else reach.times.most_row_bytes
+        self.spans = CommittedSpans(RowRoom(most, reach.clock.monotonic))
         self.committer = Committer(reach, identity, self.spans.committed)
         self.trimming = Trimming(reach, me, self.spans)
         """Log starts and manifests of its logs, in the rows."""

@@ -24,6 +24,8 @@ class FleetTimes(NamedTuple):
     """Most bytes of logs in one commit, but for a single larger batch."""
     inline_bytes: int = 64 * 1024
     """Larger bodies go to the store."""
+    most_row_bytes: int = 1024 * 1024 * 1024
+    """Committed bytes of a node that wait in rows for the store, before it refuses records."""
     checkpoint: float = 30.0
     checkpoint_bytes: int = 64 * 1024 * 1024
     """Committed since the last checkpoint, and the next begins before its time."""

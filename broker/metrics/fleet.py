@@ -29,6 +29,10 @@ class FleetFigures(Protocol):
     def silent_seconds(self) -> float:
         """Time since a renewal of its lease was answered."""
 
+    @property
+    def row_bytes(self) -> int:
+        """Committed bytes that the database alone has."""
+
 
 class FleetView(NamedTuple):
     """Services that metrics of the fleet read."""
@@ -110,6 +114,12 @@ FLEET_METRICS: Final[tuple[Metric[FleetView], ...]] = (
         "Bytes of commits and checkpoints, by where they went.",
         ("place",),
         _bytes,
+    ),
+    gauge(
+        "horolog_fleet_row_bytes",
+        "Bytes of committed records of this node that are in the database and not in the store.",
+        (),
+        _one(lambda fleet: fleet.row_bytes),
     ),
     counter(
         "horolog_fleet_checkpoints",

@@ -19,13 +19,17 @@ class Lease(Protocol):
 
     @property
     def held_since(self) -> float:
-        """Monotonic seconds from which on it was valid without a gap."""
+        """Monotonic seconds from which on records were taken without a gap."""
+
+    @property
+    def has_room(self) -> bool:
+        """False while no more records of clients can be kept."""
 
 
 class _ForEver:
     """A lease that needs no renewal."""
 
-    is_held = True
+    is_held = has_room = True
     held_since = -inf
 
 
@@ -52,6 +56,15 @@ class Leadership(NamedTuple):
     def takes_writes(self) -> bool:
         """True where batches may be appended."""
         return self.is_here and self.lease.is_held
+
+    def check_room(self) -> None:
+        """NOT_ENOUGH_REPLICAS (19), which clients retry, while no more can be kept."""
+        if not self.lease.has_room:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                "The object store takes nothing, and the database has as many bytes of this node "
+                "as horolog.fleet.rows.max.bytes allows",
+            )
 
     def refusal(self, place: object) -> KafkaError:
         """NOT_LEADER_OR_FOLLOWER (6): clients ask for the leader once more, and try again."""

@@ -96,8 +96,12 @@ class PartitionWriter:
         may reuse its buffer when this returns. Raises (or fails with) `KafkaError`; nothing is
         stored then.
         """
-        log, size = self.log, len(records)
-        epoch = log.leader_epoch if self._leadership is None else self._led_epoch()
+        log, size, leadership = self.log, len(records), self._leadership
+        if leadership is None:
+            epoch = log.leader_epoch
+        else:
+            epoch = self._led_epoch()
+            leadership.check_room()
         if size > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK:
             return self._append_packed(records, acks, sender)
         if size > LEAST_LANE_BYTES and log.needs_lane(records):
@@ -131,6 +135,8 @@ class PartitionWriter:
 
     def append_old(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
         """As `append`, for a set of format 0 or 1: it is made into a batch first."""
+        if self._leadership is not None:
+            self._leadership.check_room()
         if self._turns.waiting or up_conversion.needs_lane(records):
             sender.budget.admit(len(records))
             return self._append_in_turn(records, acks, sender, only_on_lane, self._append_old)

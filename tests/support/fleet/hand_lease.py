@@ -9,4 +9,5 @@ class HandLease:
     def __init__(self) -> None:
         """Valid."""
         self.is_held = True
+        self.has_room = True
         self.held_since = -inf

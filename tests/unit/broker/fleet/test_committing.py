@@ -1,6 +1,7 @@
 """Commits and checkpoints of a node whose partitions, or whose store, behave badly."""
 
 import asyncio
+import math
 import random
 from collections.abc import Coroutine
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from broker.fleet.catalog.port import CatalogError
 from broker.fleet.catalog.rows import (
     CommitAnswer,
     CommitId,
+    CommittedSpan,
     Incarnation,
     OwnedShard,
     PartitionKey,
@@ -21,7 +23,7 @@ from broker.fleet.catalog.rows import (
     Span,
 )
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
-from broker.fleet.commit_objects import CommitObjects
+from broker.fleet.commit_objects import CommitObjects, RowRoom
 from broker.fleet.committer import PUT_SECONDS, Committer, FleetReach, Identity
 from broker.fleet.frame import StoredBatch
 from broker.fleet.tally import FleetTally
@@ -106,10 +108,11 @@ class Node:
     """The parts of a node that commit."""
 
     def __init__(self, **times: Any) -> None:
-        self.rows, self.store, self.spans = Rows(), Store(), CommittedSpans()
+        terms = FleetTimes(**{"flush": 0.0, **times})
+        self.room = RowRoom(terms.most_row_bytes, lambda: 0.0)
+        self.rows, self.store, self.spans = Rows(), Store(), CommittedSpans(self.room)
         reach: Any = FleetReach(
-            self.rows, self.store, LoopTime(), FleetTimes(**{"flush": 0.0, **times}), Inline(),
-            FleetTally(),
+            self.rows, self.store, LoopTime(), terms, Inline(), FleetTally()
         )  # type: ignore[arg-type]  # fmt: skip
         identity = Identity(ME, FLEET)
         self.committer = Committer(reach, identity, self.spans.committed)
@@ -138,8 +141,14 @@ class Node:
 
     def in_rows(self) -> int:
         """Spans whose bytes are in rows."""
+        return len(self._in_rows())
+
+    def row_bytes(self) -> int:
+        return sum(each.span.size_bytes for each in self._in_rows())
+
+    def _in_rows(self) -> list[CommittedSpan]:
         found = (each for log in self.spans.logs.values() for each in log.spans)
-        return sum(each.object_key is None for each in found)
+        return [each for each in found if each.object_key is None]
 
 
 def run(work: Any, **times: Any) -> Node:
@@ -153,6 +162,7 @@ def run(work: Any, **times: Any) -> Node:
             await working
         finally:
             committing.cancel()
+        assert node.room.used_bytes == node.row_bytes()
         return node
 
     return run_virtual(both())
@@ -333,6 +343,59 @@ def test_spans_that_the_rows_may_have_lost_are_in_no_checkpoint_until_that_is_kn
         await node.trimming.trim(log)
         assert await node.checkpointer.make()
         assert node.in_rows() == 0
+
+    run(work)
+
+
+def test_what_waits_in_rows_for_the_store_has_a_limit() -> None:
+    async def work(node: Node) -> None:
+        log, clock = node.log(0, 100_000), LoopTime()
+        node.store.hangs = True
+        while not node.room.is_full:
+            await node.append(log)
+        assert 1_000_000 <= node.row_bytes() < 1_200_000
+        with pytest.raises(StoreTimedOut):
+            await node.checkpointer.when_due(clock)
+        assert node.room.is_full
+        node.store.hangs = False
+        await asyncio.sleep(31)
+        await node.checkpointer.when_due(clock)
+        assert not node.room.is_full
+        assert node.room.free_since == 0.0
+
+    run(work, most_row_bytes=1_000_000, checkpoint=0.0)
+
+
+def test_room_in_rows_is_there_again_when_a_quarter_of_it_is_free() -> None:
+    now = [5.0]
+    room = RowRoom(100, lambda: now[0])
+    room.changed(99)
+    assert not room.is_full
+    room.changed(1)
+    assert (room.is_full, room.free_since) == (True, -math.inf)
+    room.changed(-24)
+    assert room.is_full
+    room.changed(-1)
+    assert (room.is_full, room.free_since) == (False, 5.0)
+
+
+def test_bytes_in_rows_go_with_log_starts_segments_and_logs() -> None:
+    async def work(node: Node) -> None:
+        log, other = node.log(0), node.log(1)
+        node.inline(log, 5)
+        node.inline(other, 3)
+        log.start_offset = 2
+        await node.trimming.trim(log)
+        assert node.room.used_bytes == 6 * log.batch_bytes
+        node.spans.copied(log, 5)
+        assert node.room.used_bytes == 4 * log.batch_bytes, "the newest span stays"
+        node.spans.drop(other)
+        assert node.room.used_bytes == log.batch_bytes
+        row = PartitionRow(
+            log.partition, "t", 0, 0, tuple(node.spans.logs[log.partition].spans), None
+        )
+        node.spans.add(log, row)
+        assert node.room.used_bytes == log.batch_bytes, "loaded once more"
 
     run(work)
 

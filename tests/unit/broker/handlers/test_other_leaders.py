@@ -18,6 +18,8 @@ from protocol.apis import (
     offset_for_leader_epoch,
 )
 from protocol.errors import ErrorCode as E
+from protocol.records.markers import COMMIT, Marker, build_marker
+from storage.validation.internal_batch import own_batch
 from tests.support.fleet.hand_lease import HandLease
 from tests.support.worlds.handler_world import World
 
@@ -116,6 +118,28 @@ async def test_a_write_is_refused_where_another_may_lead(world: World) -> None:
     assert skips.error_code == E.NOT_LEADER_OR_FOLLOWER, "its predecessor was refused"
     assert (await world.produce(b"b", base_sequence=1, **of)).error_code == 0
     assert (await world.produce(b"c", base_sequence=2, **of)).error_code == 0
+
+
+async def test_records_of_clients_are_refused_without_room_and_all_else_goes_on(
+    world: World,
+) -> None:
+    lease = HandLease()
+    world.partition().led_by(Leadership(HERE, 7, is_here=True, lease=lease))
+    of = {"producer_id": 9, "producer_epoch": 0}
+    assert (await world.produce(b"a", base_sequence=0, **of)).error_code == 0
+    lease.has_room = False
+    refused = await world.produce(b"b", base_sequence=1, **of)
+    assert refused.error_code == E.NOT_ENOUGH_REPLICAS
+    assert "horolog.fleet.rows.max.bytes" in refused.error_message
+    assert world.partition().log.snapshot.log_end_offset == 3
+    assert (await read(world, offset=1))[0].error_code == 0
+    marker = build_marker(Marker(COMMIT, 0), 9, 0, world.clock.now_ms())
+    world.partition().writer.append_own(own_batch(marker, world.clock.now_ms()), 1)
+    assert world.partition().log.snapshot.log_end_offset == 4
+    lease.has_room, lease.held_since = True, world.clock.monotonic()
+    skips = await world.produce(b"c", base_sequence=2, **of)
+    assert skips.error_code == E.NOT_LEADER_OR_FOLLOWER, "its predecessor was refused"
+    assert (await world.produce(b"b", base_sequence=1, **of)).error_code == 0
 
 
 async def test_an_offset_behind_the_end_is_not_out_of_range_where_another_may_lead(
