@@ -90,7 +90,7 @@ class Life:
         return self._reach.clock.monotonic() - self.renewed_at
 
     async def run(self) -> None:
-        """Lives. LifeEnded, or what nobody expected of one of its tasks."""
+        """Lives. LifeEnded, or what nobody expected of a commit, a renewal or a look."""
         watch = self._reach.times.watch
         works = [
             self.committer.run(self),
@@ -177,6 +177,10 @@ class Life:
                 await once()
             except PASSING as error:
                 event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
+            except LifeEnded:
+                raise
+            except Exception as fault:  # noqa: BLE001 - commits go on without it
+                failed("fleet", fault)
             await self._reach.clock.sleep(seconds)
 
     async def _looks(self, seconds: float) -> None:

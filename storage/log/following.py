@@ -7,6 +7,7 @@ tell how far two logs agree.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from protocol.errors import KafkaError
 from protocol.records.scan import BatchRow, scan_batches
 from storage.errors import CorruptLog, LogOffline
 from storage.log.log import Log
@@ -101,7 +102,11 @@ def batches_between(log: Log, begin: int, end: int, max_bytes: int) -> Iterator[
 
     Blocks. StorageError; LogOffline when offsets are missing.
     """
-    view, next_offset = memoryview(read_settled(log, begin, max_bytes, end).read()), begin
+    try:
+        view = memoryview(read_settled(log, begin, max_bytes, end).read())
+    except KafkaError as error:  # its start is behind them now
+        raise LogOffline(log.files.path, error.message) from error
+    next_offset = begin
     zones = _zones_at(log, begin)  # a read ends with its segment
     for row in scan_batches(view).batches:
         if row[1] != next_offset:

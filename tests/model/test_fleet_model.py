@@ -4,6 +4,8 @@ answers are lost, late and doubled. `scripts/prove fleet` plays more of them.
 
 import pytest
 
+from broker.fleet.checkpointer import Checkpointer
+from broker.fleet.life import Life
 from broker.transactions.over_nodes.fleet_admission import FleetAdmission
 from broker.transactions.transaction import Place
 from protocol.errors import KafkaError
@@ -28,6 +30,16 @@ def test_with_real_logs_that_lose_what_was_not_synced(part: int) -> None:
     with quietly():
         for seed in range(part, REAL_HISTORIES, 4):
             play(seed, has_real_logs=True)
+
+
+def test_commits_go_on_when_all_else_ends_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Checkpointer, "when_due", fail)
+    monkeypatch.setattr(Life, "_report_loads", fail)
+    with quietly(), pytest.raises(AssertionError, match="nobody expected"):
+        play(3)
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from broker.fleet.catalog.rows import PartitionKey
+from broker.runtime.callbacks import failures
 from tests.support.fleet.fleet_world import PARTITIONS, TIMES, FleetWorld, SimNode
 from tests.support.fleet.sim_host import Value
 from tests.support.fleet.virtual_loop import run_virtual
@@ -36,8 +37,11 @@ class FleetLived(NamedTuple):
 
 
 def play(seed: int, *, has_real_logs: bool = False) -> FleetLived:
-    """One history. AssertionError for a broken promise."""
-    return run_virtual(_History(seed, has_real_logs=has_real_logs).run())
+    """One history. AssertionError for a broken promise, and for an error that nobody expected."""
+    before = failures.total()
+    lived = run_virtual(_History(seed, has_real_logs=has_real_logs).run())
+    assert failures.total() == before, "there was an error that nobody expected"
+    return lived
 
 
 class Faults:

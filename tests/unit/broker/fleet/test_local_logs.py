@@ -17,6 +17,8 @@ from broker.fleet.catalog.rows import (
 )
 from broker.fleet.frame import ArrivedBatch, CorruptFrame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.local_logs import LocalLog
+from protocol.records.builder import build_batch
+from storage.errors import StorageError
 from tests.support.fleet.commits import HeldCommits
 from tests.support.fleet.real_host import RealDisk, RealHost
 from tests.support.fleet.sim_host import SimBatch, Value
@@ -138,6 +140,20 @@ async def test_readers_see_nothing_that_is_not_committed(node: Node) -> None:
     assert log.log.snapshot.high_watermark == 2
     log.mark_durable(1)
     assert log.log.snapshot.high_watermark == 2
+
+
+async def test_a_batch_of_which_a_part_was_deleted_is_not_read_from_the_log(node: Node) -> None:
+    """It begins before the log's start: a checkpoint of it reads what was committed."""
+    log = await node.load(Committed(), 1)
+    batch = build_batch([(NOW, None, b"%d" % number) for number in range(3)])
+    for _ in range(2):
+        log.log.append(memoryview(bytearray(batch)), acks_all=True, leader_epoch=1)
+    log.mark_durable(6)
+    assert [each.base_offset for each in log.batches(0, 6, 1 << 20)] == [0, 3]
+    log.log.delete_records(1)
+    with pytest.raises(StorageError, match="Offset 0 is outside of 1 to 6"):
+        log.batches(0, 6, 1 << 20)
+    assert [each.base_offset for each in log.batches(3, 6, 1 << 20)] == [3]
 
 
 async def test_a_topic_of_the_same_name_begins_anew(node: Node) -> None:
