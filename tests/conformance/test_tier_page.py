@@ -15,6 +15,7 @@ from tests.support.kafka.kafka_oracle import (
     available,
 )
 from tests.support.kafka.page_commands import blocks_of, place_with, run
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server, is_seaweedfs_published, only_aws, seaweedfs
 from tests.support.worlds.broker_process import HOROLOG, own_environment
 from tests.support.worlds.node_process import NodeProcess
@@ -67,7 +68,7 @@ def test_every_command_of_the_page(
         ours = own_environment()
     with NodeProcess(command, place / "broker.log", ready_within_seconds=60, environment=ours):
         assert "Created topic orders" in run(make, place, tools, RUN_SECONDS)
-        assert run(wait, place, tools, RUN_SECONDS).count("event=segment_copied") >= 5
+        until(lambda: run(wait, place, tools, RUN_SECONDS).count("event=segment_copied") >= 5)
         count, first, local, tiered = run(read, place, tools, RUN_SECONDS).split()
         assert (int(count), first) == (RECORDS, "orders:0:0")
         assert 0 < offset_in(local) <= offset_in(tiered) < RECORDS

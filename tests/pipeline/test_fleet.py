@@ -169,6 +169,7 @@ def test_a_stream_has_each_record_once_through_kills(
             fleet.kill(killed)
             writer.send(1000)
             fleet.start(killed)
+        until((out / "_spark_metadata/0").exists, "nothing is written")
         until(lambda: spark.read.parquet(str(out)).count() >= writer.sent, "records are missing")
         assert query.exception() is None
     finally:

@@ -17,7 +17,7 @@ from protocol.codec import decode, encode_bytes
 from protocol.headers import API_VERSIONS_KEY, request_header_bytes
 from protocol.registry import api_of
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
 
 
 def frame(payload: bytes) -> bytes:
