@@ -60,7 +60,7 @@ def test_keys_that_are_not_for_us_are_left_out_and_the_others_count(strange: Any
     assert len(read_keys(as_set(strange, public(EC))).keys.keys) == 1
     with pytest.raises(BadKeys):
         read_keys(as_set(strange))
-    assert time.thread_time() - began < 0.2
+    assert time.thread_time() - began < 1.0
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_is_no_set_of_keys(text: bytes) -> None:
     began = time.thread_time()
     with pytest.raises(BadKeys) as refused:
         read_keys(text)
-    assert time.thread_time() - began < 0.2
+    assert time.thread_time() - began < 1.0
     assert len(str(refused.value)) < 200
 
 
