@@ -200,7 +200,8 @@ class LocalLogs:
                 first = max(begin, manifest.segments[0].base_offset)
                 is_whole = not is_compacted(log.config) or log.snapshot.local_start_offset <= first
                 # a cut may take arrivals along, and all of the first segments
-                if is_whole and agreed_end(log, ranges, begin) >= end:
+                is_placed = log.snapshot.log_end_offset == end or not _ends_anywhere(log, row)
+                if is_whole and is_placed and agreed_end(log, ranges, begin) >= end:
                     return log
         self._remove(log, row)
         return None
@@ -262,9 +263,9 @@ class LocalLogs:
         log = self._logs.logs.get((row.topic, number))
         if log is not None and not log.is_closed and log.topic_id == topic_id:
             log.reconfigure(config)
-            if log.snapshot.log_end_offset >= first:
+            if log.snapshot.log_end_offset >= first and not _ends_anywhere(log, row):
                 return log
-        if log is not None:  # another topic had the name; or all that it has was removed elsewhere
+        if log is not None:  # another topic had the name; or nothing that it has counts
             self._remove(log, row)
         return self._logs.create_log(row.topic, number, topic_id, config, first)
 
@@ -276,6 +277,14 @@ def _ranges(row: PartitionRow, begin: int) -> list[EpochRange]:
         for each in row.spans
         if each.span.end_offset > begin
     ]
+
+
+def _ends_anywhere(log: Log, row: PartitionRow) -> bool:
+    """True of a log without records that count: it was compared with nothing, and may end in the
+    middle of a batch, of which the first records were deleted.
+    """
+    end = log.snapshot.log_end_offset
+    return end <= _begin_of(log, row) and end not in {row.first_offset, row.end_offset}
 
 
 def _begin_of(log: Log, row: PartitionRow) -> int:

@@ -6,6 +6,7 @@ have; those of before go on copying. Each next one has what is committed, and no
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
@@ -103,8 +104,9 @@ class Rows:
             ArrivedBatch(each.arrival_ms, each.data) for each in batches
         ]
         for each in batches:
-            self.values.append((self.epoch, value_of(each.data)))
-            self.keys.append(key_of(each.data))
+            for key, value in keys_and_values(each.data):
+                self.values.append((self.epoch, value))
+                self.keys.append(key)
             self.arrivals[each.base_offset] = each.arrival_ms
         log.mark_durable(log.end_offset)
 
@@ -191,14 +193,9 @@ class Clock:
         return self.now / 1000
 
 
-def key_of(data: bytes) -> bytes | None:
-    [record] = read_records(memoryview(data))
-    return None if record.key is None else bytes(record.key)
-
-
-def value_of(data: bytes) -> int:
-    [record] = read_records(memoryview(data))
-    return int(record.value or b"")
+def keys_and_values(data: bytes) -> Iterator[tuple[bytes | None, int]]:
+    for record in read_records(memoryview(data)):
+        yield None if record.key is None else bytes(record.key), int(record.value or b"")
 
 
 def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
@@ -245,8 +242,9 @@ def records_of(log: LocalLog, begin: int, end: int) -> Iterator[tuple[int, tuple
 
 
 def check_arrivals(rows: Rows, log: LocalLog) -> None:
-    """Each batch came when its first leader had it."""
-    at = log.log.snapshot.log_start_offset
+    """Each batch came when its first leader had it; the first one may begin before the start."""
+    start, end = log.log.snapshot.log_start_offset, len(rows.values)
+    at = min((each for each in rows.arrivals if each >= start), default=end)
     while at < len(rows.values):
         for each in batches_between(log.log, at, len(rows.values), 1 << 20):
             assert abs(each.arrival_ms - rows.arrivals[each.base_offset]) <= 200
@@ -294,11 +292,15 @@ class History:
 
     def append(self, count: int) -> None:
         for _ in range(count):
-            value = str(self.next_value).rjust(40).encode()
-            self.next_value += 1
-            key = b"%d" % self.dice.randrange(KEYS) if self.is_compacted else None
-            batch = build_batch([(self.clock.now_ms(), key, value)])
+            records = 1 if self.is_compacted else self.dice.choice((1, 2, 5))
+            batch = build_batch([self.record() for _ in range(records)])
             self.log.log.append(memoryview(batch), acks_all=True, leader_epoch=self.rows.epoch)
+
+    def record(self) -> tuple[int, bytes | None, bytes]:
+        value = str(self.next_value).rjust(40).encode()
+        self.next_value += 1
+        key = b"%d" % self.dice.randrange(KEYS) if self.is_compacted else None
+        return self.clock.now_ms(), key, value
 
     async def write(self) -> None:
         self.append(self.dice.randrange(1, 12))
@@ -306,6 +308,13 @@ class History:
         if self.dice.random() < 0.3:
             self.log.log.roll()
         self.log.log.mark_durable(self.log.log.sync())
+
+    def checkpoint(self) -> None:
+        """Commits are read for one, as far as they are in the log."""
+        for each in self.rows.spans:
+            with suppress(StorageError):
+                found = self.log.batches(each.span.base_offset, each.span.end_offset, 1 << 20)
+                assert found[0].base_offset == each.span.base_offset
 
     async def copy(self) -> None:
         tiered = self.leader.tiered
@@ -354,6 +363,7 @@ class History:
         start = self.dice.randrange(low, high + 1)
         self.log.log.delete_records(start)
         self.rows.trim(start)
+        self.checkpoint()
         gone = self.leader.tiered.expire()
         if gone:
             self.rows.name(self.leader.tiered)

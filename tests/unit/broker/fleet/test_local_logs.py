@@ -36,6 +36,7 @@ class Committed:
         self.spans: list[CommittedSpan] = []
         self.bytes: dict[int, list[ArrivedBatch]] = {}
         self.asked: list[int] = []
+        self.start = 0
 
     def add(self, epoch: int, batches: Sequence[StoredBatch]) -> None:
         part = PartitionBatches(KEY, epoch, batches)
@@ -50,7 +51,7 @@ class Committed:
         return self.bytes[committed.span.base_offset]
 
     def row(self, key: PartitionKey = KEY) -> PartitionRow:
-        return PartitionRow(key, "t", 1, 0, self.spans, None)
+        return PartitionRow(key, "t", 1, self.start, self.spans, None)
 
 
 class Node:
@@ -154,6 +155,28 @@ async def test_a_batch_of_which_a_part_was_deleted_is_not_read_from_the_log(node
     with pytest.raises(StorageError, match="Offset 0 is outside of 1 to 6"):
         log.batches(0, 6, 1 << 20)
     assert [each.base_offset for each in log.batches(3, 6, 1 << 20)] == [3]
+
+
+@pytest.mark.parametrize("uncommitted", range(7))
+async def test_a_log_whose_start_is_in_the_middle_of_a_batch_comes_to_every_disk(
+    node: Node, other: Node, uncommitted: int
+) -> None:
+    """What a disk has before the start may end anywhere, since nobody compared it."""
+    committed = Committed()
+    log = await other.load(committed, 2)
+    for first in (0, 5):
+        batch = build_batch([(NOW, None, b"%d" % (first + each)) for each in range(5)])
+        log.log.append(memoryview(batch), acks_all=True, leader_epoch=2)
+    committed.add(2, log.batches(0, 10, 1 << 20))
+    stale = await node.load(Committed(), 1)
+    node.write(stale, range(uncommitted), epoch=1)
+    committed.start = 3
+    for epoch in (3, 4):
+        loaded = await node.load(committed, epoch)
+        assert (loaded.start_offset, loaded.end_offset) == (3, 10)
+        batches = loaded.batches(5, 10, 1 << 20)
+        assert [(each.base_offset, each.last_offset) for each in batches] == [(5, 9)]
+        assert len(loaded.log.read(3, 1 << 20, up_to=10, min_one_batch=True).read()) > 0
 
 
 async def test_a_topic_of_the_same_name_begins_anew(node: Node) -> None:
