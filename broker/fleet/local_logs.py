@@ -196,13 +196,11 @@ class LocalLogs:
             ranges = [*ranges_of(manifest, begin), *_ranges(row, max(begin, end))]
             if log.snapshot.local_start_offset <= end <= agreed_end(log, ranges, begin):
                 parts.note(log, manifest)
-                log = self._parted(self._cut_to_agreed(log, ranges, begin, end), end)
-                first = max(begin, manifest.segments[0].base_offset)
-                is_whole = not is_compacted(log.config) or log.snapshot.local_start_offset <= first
-                # a cut may take arrivals along, and all of the first segments
-                is_placed = log.snapshot.log_end_offset == end or not _ends_anywhere(log, row)
-                if is_whole and is_placed and agreed_end(log, ranges, begin) >= end:
-                    return log
+                log = self._cut_to_agreed(log, ranges, begin, end)
+                if log.snapshot.log_end_offset == end or _counts(log, ranges, begin):
+                    log = self._parted(log, end)
+                    if agreed_end(log, ranges, begin) >= end and _is_whole(log, manifest, begin):
+                        return log
         self._remove(log, row)
         return None
 
@@ -236,17 +234,23 @@ class LocalLogs:
         """On the lane: the log with nothing that is not committed."""
         log = self._opened(row)
         begin = _begin_of(log, row)
-        self._cut_to_agreed(log, _ranges(row, begin), begin)
-        return self._opened(row)  # another one, if a cut took all that is behind the log's start
+        ranges = _ranges(row, begin)
+        log = self._cut_to_agreed(log, ranges, begin)
+        if log.snapshot.log_end_offset > begin and not _counts(log, ranges, begin):
+            self._remove(log, row)
+        return self._opened(row)  # another one, if nothing of it counts
 
     def _cut_to_agreed(
         self, log: Log, ranges: Sequence[EpochRange], begin: int, least: int = 0
     ) -> Log:
-        """Cuts nothing below `least`."""
+        """Cuts nothing below `least`, nor where nothing would be left that counts: the log's start
+        may be in the middle of a batch.
+        """
         while True:  # a cut may leave a zone of which the arrivals are no longer known
             agreed = agreed_end(log, ranges, begin)
             is_all = agreed == log.snapshot.log_end_offset and not has_unwritten_epoch(log)
-            if is_all or agreed < least:
+            is_end = is_all or agreed < least
+            if is_end or agreed <= begin < log.snapshot.log_end_offset:
                 return log
             log = self._logs.cut(log, agreed)
 
@@ -277,6 +281,17 @@ def _ranges(row: PartitionRow, begin: int) -> list[EpochRange]:
         for each in row.spans
         if each.span.end_offset > begin
     ]
+
+
+def _counts(log: Log, ranges: Sequence[EpochRange], begin: int) -> bool:
+    """True of a log that ends with records that are committed."""
+    return begin < agreed_end(log, ranges, begin) == log.snapshot.log_end_offset
+
+
+def _is_whole(log: Log, manifest: Manifest, begin: int) -> bool:
+    """True where compaction finds all on the disk: a cut may take all of the first segments."""
+    first = max(begin, manifest.segments[0].base_offset)
+    return not is_compacted(log.config) or log.snapshot.local_start_offset <= first
 
 
 def _ends_anywhere(log: Log, row: PartitionRow) -> bool:
