@@ -19,6 +19,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, wait_for
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.security.audit.lines import Who
 from broker.security.audit.trail import AuditTrail
 from broker.server.admin_actions import change, who_asks
 from broker.state.state_topic import Row
@@ -80,6 +81,7 @@ class _Commit:
     def __init__(self, request: OffsetCommitRequest, context: Context) -> None:
         self._request = request
         self._context = context
+        self._most_metadata_bytes = context.services.config.broker_config.offset_metadata_max_bytes
         self._refused = ErrorCode.NONE  # of the group, before any offset is looked at
         self._judged: list[tuple[OffsetCommitRequestTopic, list[int]]] = []
         """Topics as asked for, with the codes of their partitions so far."""
@@ -135,8 +137,7 @@ class _Commit:
     def _take(self, each: OffsetCommitRequestPartition, image: TopicImage) -> int:
         if image.partition(each.partition_index) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        limit = self._context.services.config.broker_config.offset_metadata_max_bytes
-        if len((each.committed_metadata or "").encode()) > limit:
+        if len((each.committed_metadata or "").encode()) > self._most_metadata_bytes:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         place = image.name, each.partition_index
         value = self._offsets[place] = self._value(each, image)
@@ -203,7 +204,8 @@ class _Commit:
     def _topics(self, code: int) -> Iterator[OffsetCommitResponseTopic | None]:
         """The topics of the answer; None where it may rest."""
         request, context = self._request, self._context
-        is_noted = not request.member_id and request.generation_id_or_member_epoch < 0
+        is_member = request.member_id or request.generation_id_or_member_epoch >= 0
+        who = None if is_member else who_asks(context)
         context.count_error(code)
         for topic, codes in self._judged:
             answers: list[OffsetCommitResponsePartition] = []
@@ -213,9 +215,10 @@ class _Commit:
                     partition_index=index, error_code=own or code
                 )
                 answers.append(answer)
-                context.count_error(own)
-                if is_noted:
-                    self._note(topic, asked, answer)
+                if own:
+                    context.count_error(own)
+                if who is not None:
+                    self._note(who, topic, asked, answer)
                 yield None
             yield OffsetCommitResponseTopic(
                 name=topic.name, topic_id=topic.topic_id, partitions=answers
@@ -223,6 +226,7 @@ class _Commit:
 
     def _note(
         self,
+        who: Who,
         topic: OffsetCommitRequestTopic,
         asked: OffsetCommitRequestPartition,
         answer: OffsetCommitResponsePartition,
@@ -232,7 +236,7 @@ class _Commit:
         """
         place = f"{self._request.group_id} {topic.name or topic.topic_id}-{asked.partition_index}"
         noted = change(SET_OFFSET, place, f"offset={asked.committed_offset}", answer)
-        self._context.services.trail.added(who_asks(self._context), noted, OFFSET_COMMIT)
+        self._context.services.trail.added(who, noted, OFFSET_COMMIT)
 
 
 def _waited(stored: Deferred[None], room: AnswerRoom) -> Generator[None, None, int]:
