@@ -38,7 +38,7 @@ from broker.fleet.fleet_commit import FleetCommit
 from broker.fleet.image import BrokerImage
 from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
 from broker.fleet.led_segments import LedSegments
-from broker.fleet.life import FleetNode
+from broker.fleet.life import FleetNode, Life
 from broker.fleet.local_logs import LocalLogs
 from broker.fleet.peers.log_ends import PeerLogEnds
 from broker.fleet.tally import FleetTally
@@ -258,7 +258,7 @@ class Fleet:
         self._parts.on_nodes(living, gone)
 
     def _rows(self) -> Trimming | None:
-        life = None if self._node is None else self._node.life
+        life = self._life
         return None if life is None else life.trimming
 
     @property
@@ -267,9 +267,14 @@ class Fleet:
         return self._image
 
     @property
+    def _life(self) -> Life | None:
+        """The present one; None between two."""
+        return None if self._node is None else self._node.life
+
+    @property
     def me(self) -> Incarnation | None:
         """The present life; None between two."""
-        life = None if self._node is None else self._node.life
+        life = self._life
         return None if life is None else life.me
 
     def shard_of(self, partition: Partition) -> OwnedShard | None:
@@ -315,43 +320,43 @@ class Fleet:
     @property
     def owned_shards(self) -> int:
         """Shards of which this node leads the partitions."""
-        life = None if self._node is None else self._node.life
+        life = self._life
         return 0 if life is None else len(life.ownership.shards)
 
     @property
     def silent_seconds(self) -> float:
         """For how long no renewal of this node's lease was answered; 0 between two lives."""
-        life = None if self._node is None else self._node.life
+        life = self._life
         return 0.0 if life is None else life.silent_seconds
 
     @property
     def is_held(self) -> bool:
         """As `Lease` has it; False between two lives."""
-        life = None if self._node is None else self._node.life
+        life = self._life
         return life is not None and life.is_held
 
     @property
     def held_since(self) -> float:
         """As `Lease` has it."""
-        life = None if self._node is None else self._node.life
+        life = self._life
         return -inf if life is None else max(life.held_since, life.spans.room.free_since)
 
     @property
     def has_room(self) -> bool:
         """As `Lease` has it."""
-        life = None if self._node is None else self._node.life
+        life = self._life
         return life is None or not life.spans.room.is_full
 
     @property
     def row_bytes(self) -> int:
         """Committed bytes that the database alone has, of partitions that are led here."""
-        life = None if self._node is None else self._node.life
+        life = self._life
         return 0 if life is None else life.spans.room.used_bytes
 
     @property
     def fault(self) -> str | None:
         """Reason for which this node serves nothing, for the operator; None: it lives."""
-        life = None if self._node is None else self._node.life
+        life = self._life
         if life is None:
             return "it has not registered with its fleet yet"
         return None if life.answers_reads else "it cannot reach the catalog of its fleet"

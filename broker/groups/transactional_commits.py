@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.members import MemberClaim
 from broker.groups.classic.rebalance import Rebalances
+from broker.groups.commits import offset_row
 from broker.groups.consumer.commits import check_commit
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets
-from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
+from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import EPOCHS_SINCE_VERSION, CommitAsked
 from broker.groups.streams.commits import check_streams_commit
 from broker.groups.streams.group import StreamsGroup
@@ -79,10 +80,7 @@ class TransactionalCommits:
     ) -> Deferred[None]:
         """Settled when all are durable, and wait for the end of the transaction; or none does."""
         answer: Deferred[None] = Deferred()
-        rows = [
-            (offset_key(group.group_id, *place), offset_value(value))
-            for place, value in offsets.items()
-        ]
+        rows = [offset_row(group.group_id, *each) for each in offsets.items()]
         on_the_way = dict(offsets)
         number = group.begin_write(on_the_way)
 

@@ -70,8 +70,7 @@ def handle(
         pass
     stored = commit.store()
     if isinstance(stored, Deferred):
-        done, refused = (lambda _: commit.respond(ErrorCode.NONE)), commit.respond_to
-        return after(stored, done, refused)
+        return after(stored, lambda _: commit.respond(ErrorCode.NONE), commit.respond_to)
     return commit.respond(stored)
 
 

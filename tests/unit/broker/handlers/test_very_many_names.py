@@ -114,13 +114,12 @@ def create_names() -> Any:
     return create_topics.CreateTopicsRequest(topics=topics, validate_only=True)
 
 
-def commit_offsets(*names: str, group_id: str = "g") -> Any:
+def commit_offsets() -> Any:
     partitions = [offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
     topics = [
-        offset_commit.OffsetCommitRequestTopic(name=name, partitions=partitions)
-        for name in names or NAMES
+        offset_commit.OffsetCommitRequestTopic(name=name, partitions=partitions) for name in NAMES
     ]
-    return offset_commit.OffsetCommitRequest(group_id=group_id, topics=topics)
+    return offset_commit.OffsetCommitRequest(group_id="g", topics=topics)
 
 
 def commit_in_transaction() -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gc
 import json
 import time
 from typing import Any
@@ -56,11 +57,12 @@ NOT_FOR_US: list[Any] = [
 @pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 @pytest.mark.parametrize("strange", NOT_FOR_US, ids=map(str, range(len(NOT_FOR_US))))
 def test_keys_that_are_not_for_us_are_left_out_and_the_others_count(strange: Any) -> None:
+    gc.freeze()  # what other tests have left is not looked through meanwhile
     began = time.thread_time()
     assert len(read_keys(as_set(strange, public(EC))).keys.keys) == 1
     with pytest.raises(BadKeys):
         read_keys(as_set(strange))
-    assert time.thread_time() - began < 1.0
+    assert time.thread_time() - began < 0.2
 
 
 @pytest.mark.parametrize(
@@ -73,10 +75,11 @@ def test_keys_that_are_not_for_us_are_left_out_and_the_others_count(strange: Any
     ids=lambda each: str(each)[:20],
 )  # fmt: skip
 def test_what_is_no_set_of_keys(text: bytes) -> None:
+    gc.freeze()  # what other tests have left is not looked through meanwhile
     began = time.thread_time()
     with pytest.raises(BadKeys) as refused:
         read_keys(text)
-    assert time.thread_time() - began < 1.0
+    assert time.thread_time() - began < 0.2
     assert len(str(refused.value)) < 200
 
 
