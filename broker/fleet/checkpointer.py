@@ -66,10 +66,10 @@ class CommittedSpans:
         found = self.logs[log.partition] = LogSpans(log, list(row.spans), [row.log_start_offset])
         self.room.changed(_in_rows(found.spans) - _in_rows(() if before is None else before.spans))
 
-    def start_of(self, log: OwnedLog) -> int:
-        """Its start in the rows; that of the log when it is no longer here."""
+    def start_of(self, log: OwnedLog) -> int | None:
+        """Its start in the rows; None when it is no longer here: the rows may have any then."""
         found = self._of(log)
-        return log.start_offset if found is None else found.start[0]
+        return None if found is None else found.start[0]
 
     def trimmed(self, log: OwnedLog, start: int) -> None:
         """The rows have another start; spans wholly below are gone from them."""

@@ -267,7 +267,7 @@ class LocalLogs:
         log = self._logs.logs.get((row.topic, number))
         if log is not None and not log.is_closed and log.topic_id == topic_id:
             log.reconfigure(config)
-            if log.snapshot.log_end_offset >= first and not _ends_anywhere(log, row):
+            if log.snapshot.log_end_offset >= first and not _is_uncompared(log, row):
                 return log
         if log is not None:  # another topic had the name; or nothing that it has counts
             self._remove(log, row)
@@ -294,12 +294,14 @@ def _is_whole(log: Log, manifest: Manifest, begin: int) -> bool:
     return not is_compacted(log.config) or log.snapshot.local_start_offset <= first
 
 
-def _ends_anywhere(log: Log, row: PartitionRow) -> bool:
-    """True of a log without records that count: it was compared with nothing, and may end in the
-    middle of a batch, of which the first records were deleted.
+def _is_uncompared(log: Log, row: PartitionRow) -> bool:
+    """True of a log without records that count, which was compared with nothing: it may end in the
+    middle of a batch, of which the first records were deleted, and what it knows of producers may
+    never have been committed.
     """
     end = log.snapshot.log_end_offset
-    return end <= _begin_of(log, row) and end not in {row.first_offset, row.end_offset}
+    may_be_others = end not in {row.first_offset, row.end_offset} or len(log.producers) > 0
+    return end <= _begin_of(log, row) and may_be_others
 
 
 def _begin_of(log: Log, row: PartitionRow) -> int:

@@ -33,8 +33,10 @@ class Trimming:
 
         CatalogError.
         """
-        start = log.start_offset
-        if start <= self._spans.start_of(log):
+        start, known = log.start_offset, self._spans.start_of(log)
+        if known is None:
+            return False
+        if start <= known:
             return True
         keep_ms = round(self._times.keep * 1000)
         order = Trim(self._me, log.shard, log.partition, start, keep_ms)

@@ -130,7 +130,7 @@ class LogAppender:
         size = len(data)
         if writer.roll_reason(size, batch.max_timestamp, last_offset, now_ms) is not None:
             writer = self._roll(writer)
-        if header.producer_id >= 0:
+        if header.producer_id >= 0 and not batch.is_committed:
             duplicate = self.producers.check(header)
             if duplicate is not None:
                 return duplicate

@@ -143,7 +143,8 @@ class BatchRules:
         if latest != header.max_timestamp or header.attributes & LOG_APPEND_TIME:
             set_max_timestamp(records, 0, size, latest)
         batch: CheckedBatch = _new(
-            CheckedBatch, (records, header, latest, facts, NO_TIMESTAMP, now_ms, 0, None, None)
+            CheckedBatch,
+            (records, header, latest, facts, NO_TIMESTAMP, now_ms, 0, None, None, False),
         )
         if facts.min_timestamp < limits.oldest or latest > limits.latest or facts.untimed:
             return self._looked_over(batch, payload, limits)

@@ -45,6 +45,11 @@ class CheckedBatch(NamedTuple):
     dirty: DirtyTimes | None = None
     rewrite: TimeRewrite | None = None
     """If there is one, the batch must not be stored as it is."""
+    is_committed: bool = False
+    """Another leader has stored it, and has judged its producer: nothing of that is checked again,
+    as Kafka's replicas do not. What this log knows of the producer may be of before records that
+    were deleted.
+    """
 
 
 class MistimedBatch(Exception):  # noqa: N818 - the state it found

@@ -35,7 +35,9 @@ def committed_batch(data: bytearray, arrival_ms: int, rules: TimeRules) -> Check
         flags = _flags(
             payload, header.record_count, header.base_timestamp, facts, rules, arrival_ms
         )
-    return CheckedBatch(records, header, header.max_timestamp, facts, stamp, arrival_ms, flags)
+    return CheckedBatch(
+        records, header, header.max_timestamp, facts, stamp, arrival_ms, flags, is_committed=True
+    )
 
 
 def _flags(  # noqa: PLR0917 - private, called by position

@@ -117,7 +117,7 @@ class RealFleet:
         for machine in self.machines:
             log, life = machine.host.served.get(key), machine.node.life
             if log is not None and log.takes_writes and life is not None:
-                end = log.append(value, 0, 0)
+                end = log.append([value], 0, 0)
                 answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
                 def done(error: BaseException | None, answered=answered) -> None:  # type: ignore[no-untyped-def]
@@ -215,7 +215,7 @@ async def test_a_write_waits_no_longer_than_the_lease_for_a_catalog_that_is_sile
     async with holder.transaction():
         await holder.execute("LOCK TABLE node IN ACCESS EXCLUSIVE MODE")
         answered = asyncio.get_running_loop().create_future()
-        life.committer.request(log, log.append(Value(1, 0), 0, 0), answered.set_result)
+        life.committer.request(log, log.append([Value(1, 0)], 0, 0), answered.set_result)
         assert isinstance(await answered, NotCommitted)
         assert not life.is_held
     await holder.close()

@@ -14,7 +14,9 @@ from tests.support.fleet.fleet_world import PARTITIONS, TIMES, FleetWorld, SimNo
 from tests.support.fleet.sim_host import Value
 from tests.support.fleet.virtual_loop import run_virtual
 
-PRODUCERS, VALUES = 5, 12
+PRODUCERS, BATCHES = 5, 12
+DELETIONS = 6
+"""Of histories with real logs."""
 FAULTS = 10
 KINDS = (
     "kill", "kill", "stop", "stop", "cut", "mend", "outage", "step", "store", "drain", "noise",
@@ -61,7 +63,8 @@ class Faults:
 
     async def _stop(self, node: SimNode) -> None:
         seconds = self.world.dice.choice((2.0, 8.0, 25.0))
-        node.way.stopped_until = asyncio.get_running_loop().time() + seconds
+        until = asyncio.get_running_loop().time() + seconds
+        node.way.stopped_until = max(node.way.stopped_until, until)
 
     async def _cut(self, node: SimNode) -> None:
         node.way.is_cut = True
@@ -138,12 +141,15 @@ class _History:
     def __init__(self, seed: int, *, has_real_logs: bool) -> None:
         self.seed = seed
         self.has_real_logs = has_real_logs
+        self.sent = 0
 
     async def run(self) -> FleetLived:
         world = self.world = FleetWorld(self.seed, has_real_logs=self.has_real_logs)
         faults = Faults(world)
         await world.begin()
         producers = [asyncio.ensure_future(self._produce(each)) for each in range(PRODUCERS)]
+        if self.has_real_logs:
+            producers.append(asyncio.ensure_future(self._delete()))
         watching = asyncio.ensure_future(self._watch())
         for _ in range(FAULTS):
             await asyncio.sleep(world.dice.expovariate(0.5))
@@ -166,13 +172,24 @@ class _History:
         )
 
     async def _produce(self, producer: int) -> None:
-        dice, sent = self.world.dice, Counter[PartitionKey]()
-        for number in range(VALUES):
+        dice, sent, number = self.world.dice, Counter[PartitionKey](), 0
+        for _ in range(BATCHES):
             key = self.world.partitions[dice.randrange(PARTITIONS)]
-            while not await self.world.produce(key, Value(producer, number), sent[key]):
+            count = dice.choice((1, 2, 5)) if self.has_real_logs else 1
+            values = [Value(producer, each) for each in range(number, number + count)]
+            while not await self.world.produce(key, values, sent[key]):
                 pass
-            sent[key] += 1
+            sent[key] += count
+            number += count
             await asyncio.sleep(dice.expovariate(1.0))
+        self.sent += number
+
+    async def _delete(self) -> None:
+        for _ in range(DELETIONS):
+            key = self.world.partitions[self.world.dice.randrange(PARTITIONS)]
+            while not await self.world.delete(key):
+                pass
+            await asyncio.sleep(self.world.dice.expovariate(0.5))
 
     async def _watch(self) -> None:
         while True:
@@ -189,5 +206,5 @@ class _History:
         assert served == Counter(world.partitions), f"served: {served}"
         owners = Counter(row.owner for row in world.rows.shard_rows)
         assert max(owners.values()) - min(owners.values()) <= 1, f"not even: {owners}"
-        sent = sum(map(len, world.check().values()))
-        assert sent == PRODUCERS * VALUES, f"{sent} records"
+        found = {each.value for batches in world.check().values() for each in batches}
+        assert len(found) == self.sent, f"{len(found)} records of {self.sent}"

@@ -5,6 +5,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import UUID
 
 from broker.fleet.catalog.rows import (
@@ -18,9 +19,9 @@ from broker.fleet.catalog.rows import (
     Span,
     TopicRow,
 )
-from broker.fleet.committer import FleetReach
+from broker.fleet.committer import Done, FleetReach
 from broker.fleet.frame import ArrivedBatch, read_part
-from broker.fleet.life import FleetNode
+from broker.fleet.life import FleetNode, Life
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from protocol.errors import KafkaError
@@ -28,7 +29,7 @@ from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
 from tests.support.fleet.inline import Inline
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.model_catalog import ModelCatalog
-from tests.support.fleet.real_host import RealDisk, value_of
+from tests.support.fleet.real_host import RealDisk, RealServedLog, records_in, value_of
 from tests.support.fleet.sim_host import (
     Disk,
     Host,
@@ -115,7 +116,11 @@ class Told:
     acknowledged: dict[PartitionKey, dict[int, Value]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    read: dict[PartitionKey, list[SimBatch]] = field(default_factory=lambda: defaultdict(list))
+    read: dict[PartitionKey, dict[int, SimBatch]] = field(default_factory=lambda: defaultdict(dict))
+    deleted: dict[PartitionKey, int] = field(default_factory=lambda: defaultdict(int))
+    """The offset before which all is gone."""
+    asked: dict[PartitionKey, int] = field(default_factory=lambda: defaultdict(int))
+    """That of the furthest deletion, answered or not."""
 
 
 class FleetWorld:
@@ -136,7 +141,7 @@ class FleetWorld:
         self.owner_of_epoch: dict[tuple[int, int], Incarnation] = {}
         self._decoded: dict[tuple[CommitId, Span], list[tuple[SimBatch, int]]] = {}
         self._judged: dict[PartitionKey, tuple[list[tuple[Span, CommitId]], list[SimBatch]]] = {}
-        """Batches of spans, with their arrivals: what is committed never changes."""
+        """All that was ever seen committed, deleted or not: it never changes."""
 
     def now_ms(self) -> int:
         """The catalog's clock."""
@@ -155,35 +160,53 @@ class FleetWorld:
 
     # --- clients ---
 
-    async def produce(self, key: PartitionKey, value: Value, sequence: int) -> bool:
-        """One try; True when it was acknowledged. `sequence`: of this producer's records there."""
+    async def produce(self, key: PartitionKey, values: Sequence[Value], sequence: int) -> bool:
+        """One try of a batch; True when it was acknowledged. `sequence`: of this producer's
+        records there.
+        """
+        writing = await self._writing(key)
+        if writing is None:
+            return False
+        log, life, node = writing
+        try:
+            end = log.append(values, sequence, self.wall_ms() + node.wall_ms)
+        except KafkaError:  # it was another's meanwhile, and lacks what was acknowledged there
+            await asyncio.sleep(0.3)
+            return False
+        if not await _is_done(partial(life.committer.request, log.owned, end)):
+            return False
+        for offset, value in enumerate(values, end - len(values)):
+            self._acknowledged(key, offset, value)
+        return True
+
+    async def delete(self, key: PartitionKey) -> bool:
+        """One try to delete records of a real log; True when it was acknowledged."""
+        writing = await self._writing(key)
+        if writing is None:
+            return False
+        log, *_ = writing
+        assert isinstance(log, RealServedLog)
+        self._committed(key)  # while it is there
+        start = log.delete(self.dice)
+        self.told.asked[key] = max(self.told.asked[key], start)
+        if not await _is_done(partial(log.commits.start_moved, log.owned)):
+            return False
+        self.told.deleted[key] = max(self.told.deleted[key], start)
+        return True
+
+    async def _writing(self, key: PartitionKey) -> tuple[ServedLog, Life, SimNode] | None:
+        """A log that takes writes; None, after some time, while there is none."""
         serving = self._serving(key)
         if serving is None:
             await asyncio.sleep(0.3)
-            return False
+            return None
         node, log = serving
         assert node.node is not None
         life = node.node.life
         if not log.takes_writes or life is None or life.committer is None:
             await asyncio.sleep(0.1)
-            return False
-        try:
-            end = log.append(value, sequence, self.wall_ms() + node.wall_ms)
-        except KafkaError:  # it was another's meanwhile, and lacks what was acknowledged there
-            await asyncio.sleep(0.3)
-            return False
-        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(error: BaseException | None) -> None:
-            if not answered.done():
-                answered.set_result(None) if error is None else answered.set_exception(error)
-
-        life.committer.request(log.owned, end, done)
-        await asyncio.wait({answered}, timeout=ANSWER_SECONDS)
-        if not answered.done() or answered.exception() is not None:
-            return False
-        self._acknowledged(key, end - 1, value)
-        return True
+            return None
+        return log, life, node
 
     def read(self, key: PartitionKey) -> None:
         """Reads all there is from some node that answers."""
@@ -194,10 +217,9 @@ class FleetWorld:
         life = node.node.life if node.node is not None else None
         if life is None or not life.answers_reads:
             return
-        found, before = log.committed(), self.told.read[key]
-        both = min(len(found), len(before))
-        assert found[:both] == before[:both], f"what was read of {key.number} has changed"
-        self.told.read[key] = before + found[both:]
+        before = self.told.read[key]
+        for offset, each in enumerate(log.committed(), log.owned.start_offset):
+            assert before.setdefault(offset, each) == each, f"{key.number}:{offset} has changed"
 
     def _serving(self, key: PartitionKey) -> tuple[SimNode, ServedLog] | None:
         found = [
@@ -222,48 +244,60 @@ class FleetWorld:
                 assert offset < len(have), f"{key.number}:{offset} is lost: {value}"
                 assert have[offset].value == value, f"{key.number}:{offset} is another: {value}"
         for key, read in self.told.read.items():
-            assert found[key][: len(read)] == read, f"what was read of {key.number} is not there"
+            have = found[key]
+            for offset, each in read.items():
+                assert have[offset : offset + 1] == [each], f"{key.number}:{offset} was read"
+        self._check_starts()
         self._check_trash()
         return found
 
     def _committed(self, key: PartitionKey) -> list[SimBatch]:
-        spans = self.rows.parts[key].spans
-        for _, commit_id in spans:
+        part = self.rows.parts[key]
+        for _, commit_id in part.spans:
             assert self._body(commit_id) is not None, f"{commit_id} has no bytes"
-        seen = self._judged.get(key)
-        if seen is None or seen[0] != spans:
-            seen = self._judged[key] = [*spans], self._read(key, spans)
-        return seen[1]
+        spans, seen = self._judged.get(key, ([], []))
+        if spans != part.spans:
+            begin = part.spans[0][0].base_offset if part.spans else part.end
+            assert len(seen) >= begin, f"{key.number} begins at {begin}, and ended at {len(seen)}"
+            seen = seen[:begin] + self._read(key, begin, part.spans)
+            values = [each.value for each in seen[part.log_start :]]
+            assert len(set(values)) == len(values), f"{key.number} has a record twice: {values}"
+            self._judged[key] = [*part.spans], seen
+        return seen
 
     def _body(self, commit_id: CommitId) -> bytes | None:
         row = self.rows.wal[commit_id]
         return row.inline if row.object_key is None else self.objects.objects[row.object_key]
 
-    def _read(self, key: PartitionKey, spans: Sequence[tuple[Span, CommitId]]) -> list[SimBatch]:
+    def _read(
+        self, key: PartitionKey, begin: int, spans: Sequence[tuple[Span, CommitId]]
+    ) -> list[SimBatch]:
         batches, arrivals = list[SimBatch](), list[int]()
         for span, commit_id in spans:
-            assert span.base_offset == len(batches), f"{key.number} has a gap or an overlap"
+            assert span.base_offset == begin + len(batches), f"{key.number} has a gap or an overlap"
             found = self._decoded.get((commit_id, span))
             if found is None:
                 body = self._body(commit_id)
                 assert body is not None
                 arrived = read_part(body[span.position : span.position + span.size_bytes])
-                found = [(self._batch(span.epoch, each), each.arrival_ms) for each in arrived]
+                found = [
+                    (record, each.arrival_ms)
+                    for each in arrived
+                    for record in self._records(span.epoch, each)
+                ]
                 self._decoded[commit_id, span] = found
             batches += [each for each, _ in found]
             arrivals += [each for _, each in found]
-            assert len(batches) == span.end_offset
+            assert begin + len(batches) == span.end_offset
         epochs = [each.epoch for each in batches]
         assert epochs == sorted(epochs), f"epochs of {key.number} fall: {epochs}"
         assert arrivals == sorted(arrivals), f"arrivals of {key.number} fall: {arrivals}"
-        values = [each.value for each in batches]
-        assert len(set(values)) == len(values), f"{key.number} has a record twice: {values}"
         return batches
 
-    def _batch(self, epoch: int, arrived: ArrivedBatch) -> SimBatch:
-        if self.has_real_logs:
-            return SimBatch(epoch, 0, value_of(arrived.data))
-        return SimBatch(epoch, arrived.arrival_ms, decoded(arrived.data))
+    def _records(self, epoch: int, arrived: ArrivedBatch) -> list[SimBatch]:
+        if not self.has_real_logs:
+            return [SimBatch(epoch, arrived.arrival_ms, decoded(arrived.data))]
+        return [SimBatch(epoch, 0, value_of(each)) for each in records_in(memoryview(arrived.data))]
 
     def note_owners(self) -> None:
         """One incarnation an epoch, and epochs that rise."""
@@ -272,6 +306,14 @@ class FleetWorld:
                 place = row.shard_id, row.epoch
                 owner = self.owner_of_epoch.setdefault(place, row.owner)
                 assert owner == row.owner, f"{place} has two owners"
+
+    def _check_starts(self) -> None:
+        """What was deleted does not come back, and nothing else goes."""
+        for key, part in self.rows.parts.items():
+            deleted, asked = self.told.deleted[key], self.told.asked[key]
+            begins = f"{key.number} begins at {part.log_start}"
+            assert deleted <= part.log_start, f"{begins}: {deleted} was acknowledged"
+            assert part.log_start <= asked, f"{begins}: {asked} was asked for"
 
     def _check_trash(self) -> None:
         """Nothing that is named is trash, and trash stays until its time has come."""
@@ -283,3 +325,16 @@ class FleetWorld:
         for key, after in list(self.rows.trash_rows.items()):
             assert key not in named, f"{key} is named and trash"
             assert after < self._latest_ms or key in self.objects.objects, f"{key} went early"
+
+
+async def _is_done(ask: Callable[[Done], None]) -> bool:
+    """True when what was asked for was answered in time, and without an error."""
+    answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done(error: BaseException | None) -> None:
+        if not answered.done():
+            answered.set_result(None) if error is None else answered.set_exception(error)
+
+    ask(done)
+    await asyncio.wait({answered}, timeout=ANSWER_SECONDS)
+    return answered.done() and answered.exception() is None

@@ -2,17 +2,18 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from broker.fleet.catalog.rows import PartitionKey
 from broker.fleet.host import ShardHost, WriteCommits
 from broker.fleet.local_logs import LocalLog, LocalLogs
 from config.topic import TopicConfig
 from protocol.records.builder import build_batch
-from protocol.records.record import read_records
+from protocol.records.record import Record, read_records
+from protocol.records.scan import scan_batches
 from storage.directory.log_manager import LogManager
 from storage.env import Env
-from storage.log.following import batches_between
+from storage.log.settled_read import read_settled
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng
 from tests.support.fleet.sim_host import ServedLog, SimBatch, Value, decoded
@@ -66,17 +67,18 @@ class RealDisk:
 class RealServedLog:
     """A log with clients: each sends what it has until it is acknowledged, idempotently."""
 
-    def __init__(self, log: LocalLog, dice: random.Random) -> None:
+    def __init__(self, log: LocalLog, commits: WriteCommits, dice: random.Random) -> None:
         self.owned = log
+        self.commits = commits
         self.takes_writes = self.answers = True
         self._dice = dice
 
-    def append(self, value: Value, sequence: int, now_ms: int) -> int:
-        """The offset behind the value; that of its first arrival when it is there already."""
+    def append(self, values: Sequence[Value], sequence: int, now_ms: int) -> int:
+        """The offset behind a batch; that of its first arrival when it is there already."""
         log = self.owned.log
         batch = build_batch(
-            [(now_ms, None, value.encoded())],
-            producer_id=value.producer, producer_epoch=0, base_sequence=sequence,
+            [(now_ms, None, value.encoded()) for value in values],
+            producer_id=values[0].producer, producer_epoch=0, base_sequence=sequence,
         )  # fmt: skip
         epoch = self.owned.shard.epoch
         result = log.append(memoryview(batch), acks_all=True, leader_epoch=epoch)
@@ -84,16 +86,28 @@ class RealServedLog:
             log.mark_durable(log.sync())  # of this disk: readers see no more for it
         return result.last_offset + 1
 
+    def delete(self, dice: random.Random) -> int:
+        """The new start: a committed offset, within a batch perhaps; records of before it go."""
+        snapshot = self.owned.log.snapshot
+        start = dice.randint(snapshot.log_start_offset, snapshot.high_watermark)
+        self.owned.log.delete_records(start)
+        return start
+
     def committed(self) -> list[SimBatch]:
         """As readers see it; when each came is the rows' affair."""
-        found, log = list[SimBatch](), self.owned.log
-        end = log.snapshot.high_watermark
+        log = self.owned.log
+        begin, end = log.snapshot.log_start_offset, log.snapshot.high_watermark
         assert end == self.owned.durable_offset
-        while len(found) < end:
-            for each in batches_between(log, len(found), end, 1 << 20):
-                epoch = log.epochs.epoch_at(each.base_offset)
-                assert epoch is not None
-                found.append(SimBatch(epoch, 0, value_of(each.data)))
+        found, at = list[SimBatch](), begin
+        while at < end:
+            view = memoryview(read_settled(log, at, 1 << 20, end).read())
+            for record in records_in(view):
+                if record.offset >= at:
+                    epoch = log.epochs.epoch_at(record.offset)
+                    assert epoch is not None
+                    assert record.offset == begin + len(found)
+                    found.append(SimBatch(epoch, 0, value_of(record)))
+            at = begin + len(found)
         return found
 
 
@@ -105,8 +119,8 @@ class RealHost:
         self.served: dict[PartitionKey, ServedLog] = {}
         self._dice = dice
 
-    def serve(self, log: LocalLog, _: WriteCommits) -> None:
-        self.served[log.partition] = RealServedLog(log, self._dice)
+    def serve(self, log: LocalLog, commits: WriteCommits) -> None:
+        self.served[log.partition] = RealServedLog(log, commits, self._dice)
 
     def committed(self, log: LocalLog) -> None:
         """Nobody waits for it."""
@@ -123,8 +137,13 @@ class RealHost:
             del self.served[log.partition]
 
 
-def value_of(data: bytes) -> Value:
-    """The value of a batch with one record."""
-    [record] = read_records(memoryview(data))
+def records_in(batches: memoryview) -> Iterator[Record]:
+    """Records of batches that follow one another."""
+    for row in scan_batches(batches).batches:
+        yield from read_records(batches[row[0] : row[0] + row[5]])
+
+
+def value_of(record: Record) -> Value:
+    """The value that a record was made of."""
     assert record.value is not None
     return decoded(record.value)

@@ -29,7 +29,7 @@ def decoded(data: bytes) -> Value:
 
 
 class SimBatch(NamedTuple):
-    """A batch of one record."""
+    """A record, with what its batch says."""
 
     epoch: int
     arrival_ms: int
@@ -46,11 +46,11 @@ class ServedLog(Protocol):
     def owned(self) -> OwnedLog:
         """As the committer knows it."""
 
-    def append(self, value: Value, sequence: int, now_ms: int) -> int:
-        """The offset behind the value, which is its producer's number `sequence` here."""
+    def append(self, values: Sequence[Value], sequence: int, now_ms: int) -> int:
+        """The offset behind a batch; its first value is its producer's number `sequence` here."""
 
     def committed(self) -> list[SimBatch]:
-        """All that readers see."""
+        """All that readers see, from the log's start."""
 
 
 class Host(Protocol):
@@ -120,8 +120,9 @@ class SimLog:
     def owned(self) -> OwnedLog:
         return self
 
-    def append(self, value: Value, _: int, now_ms: int) -> int:
+    def append(self, values: Sequence[Value], _: int, now_ms: int) -> int:
         """The offset behind the value; that of its first arrival when it is there already."""
+        [value] = values
         for offset, each in enumerate(self._batches):
             if each.value == value:
                 return offset + 1

@@ -140,7 +140,7 @@ class TransactionNode(SimNode):
         _check_epoch(log, ending.producer_id, ending.producer_epoch)
         nonce = next(self.world.nonces)
         marker = Mark(ending.producer_id, ending.producer_epoch, ending.commit, nonce)
-        await self._counts(log, log.append(marker.value(), 0, self._now()))
+        await self._counts(log, log.append([marker.value()], 0, self._now()))
 
     # --- logs ---
 
@@ -187,7 +187,7 @@ class TransactionNode(SimNode):
             raise error
         log = self._log(partition)
         _check_epoch(log, *transaction[:2])
-        end = log.append(transaction.record(index), 0, self._now())
+        end = log.append([transaction.record(index)], 0, self._now())
         await self._counts(log, end)
         return end - 1
 
@@ -348,7 +348,7 @@ class TransactionNode(SimNode):
 
     async def _remember(self, producer: int, state: State) -> None:
         log = self._states(producer)
-        await self._counts(log, log.append(state.value(producer), 0, self._now()))
+        await self._counts(log, log.append([state.value(producer)], 0, self._now()))
 
     async def _ended(self, producer: int, state: State) -> State:
         """A transaction that is about to end has ended. Refused."""
@@ -362,7 +362,7 @@ class TransactionNode(SimNode):
         state = state._replace(phase=ENDING[state.phase])
         if self.host.served.get(log.owned.partition) is not log or not log.takes_writes:
             raise Refused
-        log.append(state.value(producer), 0, self._now())
+        log.append([state.value(producer)], 0, self._now())
         return state
 
     async def _go_on(self, producer: int) -> None:

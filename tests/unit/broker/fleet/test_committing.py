@@ -24,7 +24,7 @@ from broker.fleet.catalog.rows import (
 )
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
 from broker.fleet.commit_objects import CommitObjects, RowRoom
-from broker.fleet.committer import PUT_SECONDS, Committer, FleetReach, Identity
+from broker.fleet.committer import PUT_SECONDS, Committer, FleetReach, Identity, NotCommitted
 from broker.fleet.frame import StoredBatch
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
@@ -343,6 +343,24 @@ def test_spans_that_the_rows_may_have_lost_are_in_no_checkpoint_until_that_is_kn
         await node.trimming.trim(log)
         assert await node.checkpointer.make()
         assert node.in_rows() == 0
+
+    run(work)
+
+
+def test_a_deletion_whose_shard_went_to_another_node_meanwhile_is_not_acknowledged() -> None:
+    """Its answer was lost; when it was asked for again, the log was another's."""
+
+    async def work(node: Node) -> None:
+        log: Any = node.log(0)
+        node.inline(log, 5)
+        log.start_offset = 3
+        node.rows.answers_trims = False
+        answered = asyncio.get_running_loop().create_future()
+        node.trimming.trim_for(log, answered.set_result)
+        await asyncio.sleep(1)
+        assert not answered.done()
+        node.spans.drop(log)
+        assert isinstance(await answered, NotCommitted)
 
     run(work)
 

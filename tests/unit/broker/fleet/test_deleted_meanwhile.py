@@ -60,7 +60,7 @@ async def written_and_deleted(times: FleetTimes) -> tuple[SmallNode, list[BaseEx
     for topic_id in (GOES, STAYS):
         log = host.served[PartitionKey(topic_id, 0)]
         for number in range(3):
-            end = log.append(Value(topic_id.int, number), number, 0)
+            end = log.append([Value(topic_id.int, number)], number, 0)
         node.node.life.committer.request(log.owned, end, answers.append)
     await asyncio.sleep(0.2)
     await rows.delete_topic(GOES, 1000)

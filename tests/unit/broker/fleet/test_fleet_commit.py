@@ -98,7 +98,7 @@ async def world() -> World:
     assert isinstance(log, LocalLog)
     host.shards.serve(log, HeldCommits())
     for number in range(5):
-        host.served[KEY].append(Value(1, number), number, NOW)
+        host.served[KEY].append([Value(1, number)], number, NOW)
     return World(log)
 
 

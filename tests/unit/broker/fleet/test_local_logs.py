@@ -80,7 +80,7 @@ class Node:
         begin = log.end_offset
         for number in numbers:
             self.now_ms += 1
-            self.host.served[log.partition].append(Value(1, number), number, self.now_ms)
+            self.host.served[log.partition].append([Value(1, number)], number, self.now_ms)
         found = log.batches(begin, log.end_offset, 1 << 20)
         return list(found)
 
@@ -127,7 +127,7 @@ async def test_producers_are_known_as_they_were(node: Node, other: Node) -> None
     first = await node.load(committed, 1)
     committed.add(1, node.write(first, range(3), epoch=1))
     second = await other.load(committed, 2)
-    assert other.host.served[KEY].append(Value(1, 2), 2, NOW) == 3, "it is there already"
+    assert other.host.served[KEY].append([Value(1, 2)], 2, NOW) == 3, "it is there already"
     assert second.end_offset == 3
     other.write(second, range(3, 4), epoch=2)
     assert second.end_offset == 4
@@ -228,3 +228,18 @@ async def node() -> Node:
 @pytest.fixture
 async def other() -> Node:
     return Node()
+
+
+async def test_what_was_written_in_vain_says_nothing_of_producers_once_its_offsets_were_deleted(
+    node: Node,
+) -> None:
+    """Another leader took other batches of them there, and nobody can compare any more."""
+    committed = Committed()
+    log = await node.load(committed, 1)
+    committed.add(1, node.write(log, range(3), epoch=1))
+    node.write(log, range(3, 6), epoch=1)
+    log.log.sync()
+    committed.spans, committed.start = [], 6
+    log = await node.load(committed, 3)
+    assert (log.start_offset, log.end_offset) == (6, 6)
+    assert node.host.served[KEY].append([Value(1, 9)], 9, NOW) == 7

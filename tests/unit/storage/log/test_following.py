@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocol.records.batch import CorruptBatch
+from protocol.records.batch import CorruptBatch, patch_offset_and_epoch
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
@@ -224,3 +224,14 @@ def test_how_far_two_logs_agree() -> None:
 def test_an_empty_log_agrees_with_nothing() -> None:
     side = Side(SimClock(NOW))
     assert agreed_end(side.log, [EpochRange(1, 0, 5)], 0) == 0
+
+
+def test_sequences_that_another_leader_took_are_taken_whatever_is_known_here() -> None:
+    """Records between were deleted, and with them what the other one knew: as Kafka's replicas."""
+    second = Side(SimClock(NOW))
+    for offset, sequence in enumerate((0, 7, 7)):
+        records = [(NOW, None, b"x")]
+        batch = build_batch(records, producer_id=5, producer_epoch=0, base_sequence=sequence)
+        patch_offset_and_epoch(batch, 0, offset, 0)
+        append_committed(second.log, bytes(batch), NOW, TimeRules(second.log.config))
+    assert second.log.snapshot.log_end_offset == 3
