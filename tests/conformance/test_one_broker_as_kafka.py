@@ -106,7 +106,9 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
             running = stack.enter_context(node)
             create_topic(AdminClient({"bootstrap.servers": running.bootstrap}), "t", 2)
             host, _, port = running.bootstrap.rpartition(":")
-            found.append(Side(running.bootstrap, stack.enter_context(WireClient(host, int(port)))))
+            side = Side(running.bootstrap, stack.enter_context(WireClient(host, int(port))))
+            assert side.directory  # who asks nothing within a minute is not kept
+            found.append(side)
         yield found[0], found[1]
 
 

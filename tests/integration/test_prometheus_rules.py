@@ -23,6 +23,9 @@ from tests.support.clients.prometheus import (
 from tests.support.page.runbook_page import PAGE, SOURCE, anchor
 from tests.support.worlds.watched_broker import WatchedBroker, produce_to
 
+TESTS = [
+    Path(__file__).with_name(f"prometheus_{of}_test.yml") for of in ("rules", "alerts", "days")
+]
 HELD, HELD_MS = "2026-03-01T12:00:00Z", 1_772_366_400_000
 OF_THE_PROCESS = {
     "process_resident_memory_bytes",
@@ -82,21 +85,19 @@ def test_the_rules_fire_when_they_should(tmp_path: Path) -> None:
         for rule in group["rules"]:
             del rule["annotations"]
     (tmp_path / "horolog.yml").write_text(yaml.safe_dump(bare))
-    alerts = tmp_path / "alerts_test.yml"
-    alerts.write_text(Path(__file__).with_name("prometheus_alerts_test.yml").read_text())
-    for command in (
-        ["check", "rules", str(RULES)],
-        ["test", "rules", str(Path(__file__).with_name("prometheus_rules_test.yml"))],
-        ["test", "rules", str(alerts)],
-    ):
+    of_rules, *of_bare = TESTS
+    for each in of_bare:
+        (tmp_path / each.name).write_text(each.read_text())
+    tests = [str(of_rules), *(str(tmp_path / each.name) for each in of_bare)]
+    for command in (["check", "rules", str(RULES)], ["test", "rules", *tests]):
         done = subprocess.run(["promtool", *command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_each_alert_has_a_test_that_sees_it_fire() -> None:
     tested = set()
-    for name in ("prometheus_rules_test.yml", "prometheus_alerts_test.yml"):
-        for case in yaml.safe_load(Path(__file__).with_name(name).read_text())["tests"]:
+    for each in TESTS:
+        for case in yaml.safe_load(each.read_text())["tests"]:
             tested |= {each["alertname"] for each in case["alert_rule_test"] if each["exp_alerts"]}
     assert tested == {rule["alert"] for rule in rules()}
 

@@ -120,7 +120,7 @@ class Told:
     deleted: dict[PartitionKey, int] = field(default_factory=lambda: defaultdict(int))
     """The offset before which all is gone."""
     asked: dict[PartitionKey, int] = field(default_factory=lambda: defaultdict(int))
-    """That of the furthest deletion, answered or not."""
+    """The furthest offset of a deletion, answered or not."""
 
 
 class FleetWorld:
@@ -308,7 +308,7 @@ class FleetWorld:
                 assert owner == row.owner, f"{place} has two owners"
 
     def _check_starts(self) -> None:
-        """What was deleted does not come back, and nothing else goes."""
+        """Deleted records do not come back, and no others go."""
         for key, part in self.rows.parts.items():
             deleted, asked = self.told.deleted[key], self.told.asked[key]
             begins = f"{key.number} begins at {part.log_start}"

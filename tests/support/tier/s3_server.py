@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,7 +28,8 @@ BUCKET = "tier"
 LOOPBACK = "127.0.0.1"
 KEYS = ACCESS_KEY, SECRET_KEY = "AKIDPLANTEDFORTESTS0", "planted+secret/of0tests"
 START_SECONDS = 30
-TRIES = 3
+TRIES = 5
+LAST_WORDS = 2000
 PORTS = ("master", "volume", "filer", "s3", "admin")
 LIMITS = StoreLimits(connect_seconds=2, request_seconds=10)
 
@@ -151,14 +153,26 @@ def _running(folder: Path, keys: tuple[str, str], host: str) -> Iterator[S3Serve
             process.kill()  # asked to end, it takes seconds
             process.wait()
             _remove_sockets(ports.values())
-        assert attempt < TRIES, "SeaweedFS does not start"
+        assert attempt < TRIES, f"SeaweedFS does not start: {_last_words(folder)}"
+        time.sleep(attempt)
 
 
 def _started(command: list[str], folder: Path) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        command, cwd=folder, env={"HOME": str(folder), "TMPDIR": str(folder)},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    with _said(folder).open("wb") as said:
+        return subprocess.Popen(
+            command, cwd=folder, env={"HOME": str(folder), "TMPDIR": str(folder)},
+            stdout=said, stderr=said,
+        )  # fmt: skip
+
+
+def _said(folder: Path) -> Path:
+    return folder / "said.txt"
+
+
+def _last_words(folder: Path) -> str:
+    """Words of a store that ended, and the room that its disk has."""
+    text = _said(folder).read_text(errors="replace")[-LAST_WORDS:]
+    return f"{shutil.disk_usage(folder).free >> 20} MiB are free; {text}"
 
 
 def _command(folder: Path, ports: Mapping[str, int], keys: tuple[str, str], host: str) -> list[str]:
