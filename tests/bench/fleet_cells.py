@@ -21,7 +21,7 @@ from tests.bench.pump import percentile
 from tests.bench.wire import BenchFailed
 from tests.support.clients.containers import free_port
 from tests.support.fleet.brokers import FleetOfBrokers, engines
-from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.kafka.kafka_oracle import full_kafka
 from tests.support.tier.s3_server import S3Server
 
 NODES, PARTITIONS = (1, 2, 3), 12
@@ -80,7 +80,7 @@ def _kafkas(peer: Peer, stack: ExitStack) -> Iterator[str]:
             "min.insync.replicas": "2",
         }
         directory = peer.fresh_directory().with_name(f"node-{node}")
-        started = start_kafka(directory, settings, listen=f"127.0.0.1:{port}")
+        started = full_kafka(directory, settings, listen=f"127.0.0.1:{port}")
         stack.callback(remove, directory)
         stack.callback(started.kill)
     yield ",".join(f"127.0.0.1:{port}" for port in ports.values())

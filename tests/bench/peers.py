@@ -10,7 +10,7 @@ from protocol.apis.metadata import MetadataRequest
 from tests.bench import process
 from tests.bench.wire import Wire
 from tests.support.clients.containers import free_port
-from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.kafka.kafka_oracle import full_kafka
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
 
@@ -92,9 +92,9 @@ def horolog(scratch: Path) -> Peer:
 
 def kafka(scratch: Path) -> Peer:
     """A real Kafka, on an empty directory."""
-    node = start_kafka(scratch / "kafka" / "data")
+    node = full_kafka(scratch / "kafka" / "data")
     peer = running_kafka(node.bootstrap, node.pid, scratch)
-    peer.starter, peer.node, peer.listeners = start_kafka, node, _kafka_listeners
+    peer.starter, peer.node, peer.listeners = full_kafka, node, _kafka_listeners
     return peer
 
 

@@ -39,7 +39,7 @@ COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"}
 
 async def settle(broker: Broker) -> None:
     """All that is due runs, in order, and again what that made due."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         await broker.services.tasks.settle()
 
 

@@ -25,7 +25,7 @@ from tests.bench.spark import archives, reads, records, starts, writes
 from tests.bench.spark.scene import Job, Measurement, Scene
 from tests.bench.table import table
 from tests.bench.wire import BenchFailed
-from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.kafka.kafka_oracle import full_kafka
 from tests.support.spark.spark_jars import connector_jars
 from tests.support.worlds.broker_process import start_broker
 
@@ -62,7 +62,7 @@ def set_up(scratch: Path, count: int, stack: ExitStack) -> Scene:
     """Two brokers that are filled, and a session that has the connector."""
     jars = ",".join(connector_jars())
     ours = stack.enter_context(start_broker(scratch / "ours", SETTINGS)).bootstrap
-    kafka = stack.enter_context(start_kafka(scratch / "kafka", SETTINGS)).bootstrap
+    kafka = stack.enter_context(full_kafka(scratch / "kafka", SETTINGS)).bootstrap
     for bootstrap in (ours, kafka):
         for topic, dirty in ((records.CLEAN, False), (records.DIRTY, True)):
             taken = records.fill(bootstrap, topic, count, dirty=dirty)

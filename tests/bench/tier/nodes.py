@@ -30,7 +30,7 @@ from tests.bench.peers import Peer, remove
 from tests.bench.pump import refuse
 from tests.bench.wire import Wire
 from tests.support.clients.scraped import metric_of
-from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.kafka.kafka_oracle import full_kafka
 from tests.support.kafka.tiered_kafka import tier_settings
 from tests.support.tier.s3_server import S3Server, only_aws, seaweedfs
 from tests.support.worlds.broker_process import start_broker
@@ -72,7 +72,7 @@ class TieredNode:
         """Starts it. `more`: settings beside its own."""
         settings = {**self.settings, **(more or {})}
         if self.server is None:
-            self.process = start_kafka(self.directory, settings)
+            self.process = full_kafka(self.directory, settings)
         else:
             with only_aws(self.server.environment):
                 self.process = start_broker(self.directory, settings, options=options)

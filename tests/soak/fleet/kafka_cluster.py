@@ -10,7 +10,7 @@ from tests.soak.fleet.clusters import NODES
 from tests.soak.fleet.switch import Switch
 from tests.support.clients.containers import free_port
 from tests.support.fleet.brokers import LOOPBACK
-from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.kafka.kafka_oracle import full_kafka
 from tests.support.worlds.node_process import NodeProcess
 
 CLIENTS, INSIDE = "clients", "inside"
@@ -68,7 +68,7 @@ class KafkaCluster:
             "advertised.listeners": f"CLIENTS://{clients},INSIDE://{inside}",
         }
         within = [] if self._switch is None else self._switch.within(node)
-        self._running[node] = start_kafka(
+        self._running[node] = full_kafka(
             self._directory(node), settings, listen=clients, heap="400m", within=within
         )
 

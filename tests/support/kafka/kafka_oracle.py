@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.support.worlds.node_process import NodeFailed, NodeProcess
@@ -30,17 +31,20 @@ def start_kafka(
     ready_within_seconds: float = 180,
     classes: Path | None = None,
     within: Sequence[str] = (),
+    is_short: bool = True,
 ) -> NodeProcess:
     """A running Kafka on `data_dir`, which is formatted when new; its log is beside it.
 
     `classes`: a directory of plug-ins that `settings` name. `within`: words before the command that
-    become it.
+    become it. `is_short`: it starts in half the time; who measures its speed says False.
 
     A free port is chosen seconds before Kafka takes it: where another program was faster, again.
     """
     log = data_dir.with_name(f"{data_dir.name}.log")
     command = [*within, sys.executable, str(SCRIPT), "start", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--heap", heap, "--log", str(log)]
+    if is_short:
+        command.append("--short")
     if classes is not None:
         command += ["--classes", str(classes)]
     command += [f"{key}={value}" for key, value in (settings or {}).items()]
@@ -52,6 +56,10 @@ def start_kafka(
             if "Address already in use" not in str(failure) or not listen.endswith(":0"):
                 raise
     return NodeProcess(command, log, ready_within_seconds=ready_within_seconds)
+
+
+full_kafka = partial(start_kafka, is_short=False)
+"""A Kafka whose speed is measured: its virtual machine has the options of Kafka's own script."""
 
 
 def run_tool(tool: str, *arguments: str) -> str:
