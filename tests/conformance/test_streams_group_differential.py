@@ -184,6 +184,12 @@ class Side:
                 )
             )  # fmt: skip
 
+    def state(self, group: str) -> str | None:
+        """The group's state, which is not noted."""
+        asked = streams_group_describe.StreamsGroupDescribeRequest(group_ids=[group])
+        found: str | None = self.wire.call(asked, 0).groups[0].group_state
+        return found
+
     def listed(self, group: str, **filters: Any) -> None:
         found = self.wire.call(list_groups.ListGroupsRequest(**filters), 5).groups
         for each in found:
@@ -486,7 +492,8 @@ def standbys(side: Side) -> None:
     def heard() -> bool:
         side._beat(group, "b", None, owns=True)
         side._beat(group, "c", None, owns=True)
-        return not any(side.owned[f"{group}/{name}"][1] for name in "bc")
+        has_standbys = any(side.owned[f"{group}/{name}"][1] for name in "bc")
+        return not has_standbys and side.state(group) == "Stable"
 
     until(heard)
     side.describe(group)

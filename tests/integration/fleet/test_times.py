@@ -49,7 +49,7 @@ def send(bootstrap: str, times: Sequence[int]) -> None:
 
 
 def leaders(admin: AdminClient) -> dict[int, int]:
-    found = admin.list_topics("t", timeout=10).topics["t"].partitions
+    found = asked_again(lambda: admin.list_topics("t", timeout=10).topics["t"].partitions)
     return {number: each.leader for number, each in found.items()}
 
 
