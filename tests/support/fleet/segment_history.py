@@ -5,250 +5,42 @@ have; those of before go on copying. Each next one has what is committed, and no
 """
 
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from uuid import UUID
+from typing import NamedTuple
 
-from broker.fleet.catalog.rows import (
-    CommitId,
-    CommittedSpan,
-    Incarnation,
-    ManifestName,
-    OwnedShard,
-    PartitionKey,
-    PartitionRow,
-)
-from broker.fleet.frame import ArrivedBatch, PartitionBatches, make_frame
-from broker.fleet.local_logs import LocalLog, LocalLogs, StorePart
-from broker.fleet.segment_parts import SegmentParts
-from broker.state.reading import batches_of
-from config.topic import TopicConfig
+from broker.fleet.catalog.rows import ManifestName
+from broker.fleet.local_logs import LocalLog
 from protocol.records.builder import build_batch
-from protocol.records.record import read_records
-from protocol.records.scan import scan_batches
 from storage.cleaner.cleanable_logs import learn_ages, verdict_on
 from storage.cleaner.cleaner import Cleaning, CleaningMemory
-from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import LogOffline, StorageError
 from storage.log.compaction_state import CleanPart
-from storage.log.following import batches_between
 from storage.log.lifecycle import learn_times
 from storage.retention.plan import RetentionLimits
 from storage.tier.names import object_of
-from storage.tier.object_cache import ObjectCache
 from storage.tier.orphans import OrphanSweep, SweepOrder
-from storage.tier.remote_logs import RemoteLogs
-from storage.tier.remote_object import Reach
 from storage.tier.tiered_log import TieredLog
-from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng
-from tests.support.fleet.commits import HeldCommits
 from tests.support.fleet.real_host import CONFIG
+from tests.support.fleet.segment_world import KEY, Clock, Node, Rows, check
 from tests.support.records.cleaning import COMPACT
 from tests.support.tier.memory_store import MemoryStore
-from tests.support.worlds.handler_world import InlineLanes
 
-NOW = 1_700_000_000_000
-KEY = PartitionKey(UUID(int=5), 0)
-COMMIT = CommitId(Incarnation(1, 1), 1)
 STEPS, KEYS = 60, 5
+PRODUCERS = 3
 COMPACTED = replace(CONFIG, cleanup_policy=COMPACT, delete_retention_ms=500)
 ALL = RetentionLimits(retention_ms=0, retention_bytes=-1)
 
 
-class Front:
-    """Clients' side, of which there is none."""
+class Sent(NamedTuple):
+    """A producer's batch, and where it is."""
 
-    def serve(self, log: LocalLog, commits: object) -> None: ...
-
-    def committed(self, log: LocalLog) -> None: ...
-
-    def end_writes(self, log: LocalLog) -> None: ...
-
-    def end(self, log: LocalLog) -> None: ...
-
-
-class Rows:
-    """One partition as the catalog has it, and all that was ever committed."""
-
-    def __init__(self) -> None:
-        self.spans: list[CommittedSpan] = []
-        self.bytes: dict[int, list[ArrivedBatch]] = {}
-        self.manifest: ManifestName | None = None
-        self.copied_end = 0
-        """End of the last named manifest: commits of before it are gone."""
-        self.log_start = 0
-        self.epoch = 0
-        self.values: list[tuple[int, int]] = []
-        """Epoch and value by offset."""
-        self.keys: list[bytes | None] = []
-        self.arrivals: dict[int, int] = {}
-
-    def row(self) -> PartitionRow:
-        return PartitionRow(KEY, "t", 1, self.log_start, tuple(self.spans), None, self.manifest)
-
-    async def bytes_of(self, committed: CommittedSpan) -> list[ArrivedBatch]:
-        return self.bytes[committed.span.base_offset]
-
-    def commit(self, log: LocalLog) -> None:
-        """All that the leader has."""
-        begin = len(self.values)
-        batches = log.batches(begin, log.end_offset, 1 << 20)
-        if not batches:
-            return
-        [span] = make_frame(UUID(int=1), COMMIT, [PartitionBatches(KEY, self.epoch, batches)]).spans
-        self.spans.append(CommittedSpan(span, COMMIT, None))
-        self.bytes[span.base_offset] = [
-            ArrivedBatch(each.arrival_ms, each.data) for each in batches
-        ]
-        for each in batches:
-            for key, value in keys_and_values(each.data):
-                self.values.append((self.epoch, value))
-                self.keys.append(key)
-            self.arrivals[each.base_offset] = each.arrival_ms
-        log.mark_durable(log.end_offset)
-
-    def name(self, tiered: TieredLog) -> None:
-        """As `name_manifest_v1`."""
-        name = ManifestName(self.epoch, tiered.manifest.number)
-        if self.manifest is None or name > self.manifest:
-            self.manifest = name
-            end = tiered.manifest.end_offset
-            assert end >= self.copied_end, "commits of what the store no longer has are gone"
-            self.copied_end = end
-            kept = [each for each in self.spans[:-1] if each.span.end_offset > end]
-            self.spans = kept + self.spans[-1:]
-        tiered.is_named = True
-
-    def trim(self, start: int) -> None:
-        self.log_start = max(self.log_start, start)
-        self.spans = [each for each in self.spans if each.span.end_offset > start]
-
-
-class Node:
-    """A machine with a disk of its own, and a way to the store that all share."""
-
-    def __init__(
-        self, number: int, store: MemoryStore, clock: "Clock", config: TopicConfig
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._number = number
-        self._config = config
-        self.fs = SimFileSystem(clock=clock)
-        self.log: LocalLog | None = None
-        self._starts = 0
-        self.start()
-
-    def start(self) -> None:
-        self._starts += 1
-        env = Env(self._clock, self.fs, SeededRng(100 * self._starts + self._number))
-        self.fs.make_dir("/cache")
-        cache = ObjectCache(self.fs, "/cache", 1 << 20)
-        cache.open()
-        self.remote = RemoteLogs(Reach(self._store, cache), env)
-        logs = self.logs = LogManager(env, "/data", lambda _: self._config, self.remote)
-        logs.open_directory("cluster", self._number)
-        logs.load()
-        parts = SegmentParts(logs, self._store, env)
-        lane = InlineLanes()
-        self.host = LocalLogs(
-            logs, lane, lambda _: self._config, Front(), StorePart(parts, self.remote, lane)  # type: ignore[arg-type]
-        )  # fmt: skip
-
-    def crash(self, dice: random.Random) -> None:
-        """A power cut: what is not synced may go."""
-        self.fs = self.fs.after_crash(dice.getrandbits(32))
-        self.start()
-
-    def lose_disk(self) -> None:
-        self.fs = SimFileSystem(clock=self._clock)
-        self.start()
-
-    async def lead(self, rows: Rows) -> None:
-        rows.epoch += 1
-        log = await self.host.load(rows.row(), OwnedShard(1, rows.epoch), rows.bytes_of)
-        assert isinstance(log, LocalLog)
-        self.host.serve(log, HeldCommits())
-        self.log = log
-
-    @property
-    def tiered(self) -> TieredLog:
-        return self.remote.logs["t", 0]
-
-
-class Clock:
-    """One clock for all, which goes on."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def now_ms(self) -> int:
-        self.now += 1
-        return self.now
-
-    def monotonic(self) -> float:
-        return self.now / 1000
-
-
-def keys_and_values(data: bytes) -> Iterator[tuple[bytes | None, int]]:
-    for record in read_records(memoryview(data)):
-        yield None if record.key is None else bytes(record.key), int(record.value or b"")
-
-
-def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
-    """The leader has all that is committed, as it was written, and nothing else.
-
-    Of a compacted log the last record of each key at least.
-    """
-    begin = log.log.snapshot.log_start_offset
-    assert begin == rows.log_start
-    assert log.end_offset == len(rows.values)
-    last = {key: offset for offset, key in enumerate(rows.keys)}
-    if is_compacted:  # first, while nothing was brought here
-        assert not log.log.snapshot.first_local, "some of it is in the store alone"
-        read = {header.base_offset for _, header in batches_of(log.log, 1 << 20)}
-        assert set(last.values()) <= read, "a coordinator would not find the last record of a key"
-    found = dict(records_of(log, begin, len(rows.values)))
-    for offset, (value, epoch) in found.items():
-        assert (epoch, value) == rows.values[offset], offset
-    if not is_compacted:
-        assert sorted(found) == list(range(begin, len(rows.values)))
-        check_arrivals(rows, log)
-        return
-    assert set(last.values()) <= found.keys(), "the last record of a key is gone"
-
-
-def records_of(log: LocalLog, begin: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Value and epoch by offset."""
-    at = begin
-    while at < end:
-        data = log.log.read(at, 1 << 20, up_to=end, min_one_batch=True)
-        while data.unverified is not None:
-            data.unverified.settle()
-            data = log.log.read(at, 1 << 20, up_to=end, min_one_batch=True)
-        view = memoryview(data.read())
-        if not view:
-            return  # compaction has left nothing behind
-        for row in scan_batches(view).batches:
-            for record in read_records(view[row[0] : row[0] + row[5]]):
-                if record.offset >= at:
-                    epoch = log.log.epochs.epoch_at(record.offset)
-                    assert epoch is not None
-                    yield record.offset, (int(record.value or b""), epoch)
-            at = max(at, row[2] + 1)
-
-
-def check_arrivals(rows: Rows, log: LocalLog) -> None:
-    """Each batch came when its first leader had it; the first one may begin before the start."""
-    start, end = log.log.snapshot.log_start_offset, len(rows.values)
-    at = min((each for each in rows.arrivals if each >= start), default=end)
-    while at < len(rows.values):
-        for each in batches_between(log.log, at, len(rows.values), 1 << 20):
-            assert abs(each.arrival_ms - rows.arrivals[each.base_offset]) <= 200
-            at = each.last_offset + 1
+    offset: int
+    batch: bytes
 
 
 class History:
@@ -265,6 +57,10 @@ class History:
         self.rows = Rows()
         self.next_value = 0
         self.zombies: list[TieredLog] = []
+        self.sent = Counter[int]()
+        """Records by producer."""
+        self.latest: dict[int, Sent] = {}
+        self.committed: tuple[Mapping[int, int], Mapping[int, Sent]] = {}, {}
 
     async def run(self) -> None:
         self.leader = self.nodes[0]
@@ -292,9 +88,31 @@ class History:
 
     def append(self, count: int) -> None:
         for _ in range(count):
+            producer = self.dice.randrange(PRODUCERS)
             records = 1 if self.is_compacted else self.dice.choice((1, 2, 5))
-            batch = build_batch([self.record() for _ in range(records)])
-            self.log.log.append(memoryview(batch), acks_all=True, leader_epoch=self.rows.epoch)
+            batch = build_batch(
+                [self.record() for _ in range(records)],
+                producer_id=producer, producer_epoch=0, base_sequence=self.sent[producer],
+            )  # fmt: skip
+            sent = bytes(batch)
+            at = self.send(sent)
+            assert at == self.log.end_offset - records, "a batch was taken for one of before"
+            self.sent[producer] += records
+            self.latest[producer] = Sent(at, sent)
+
+    def send(self, batch: bytes) -> int:
+        """The offset of the batch; that of its first arrival where it is known there."""
+        ours = memoryview(bytearray(batch))
+        log = self.log.log
+        return log.append(ours, acks_all=True, leader_epoch=self.rows.epoch).base_offset
+
+    def send_again(self) -> None:
+        """Producers send their latest committed batches: the leader knows those that are there."""
+        for producer, sent in self.latest.items():
+            if sent.offset >= self.rows.log_start:
+                end = self.log.end_offset
+                assert self.send(sent.batch) == sent.offset, f"{producer} is not known"
+                assert self.log.end_offset == end
 
     def record(self) -> tuple[int, bytes | None, bytes]:
         value = str(self.next_value).rjust(40).encode()
@@ -305,6 +123,7 @@ class History:
     async def write(self) -> None:
         self.append(self.dice.randrange(1, 12))
         self.rows.commit(self.log)
+        self.committed = dict(self.sent), dict(self.latest)
         if self.dice.random() < 0.3:
             self.log.log.roll()
         self.log.log.mark_durable(self.log.log.sync())
@@ -387,6 +206,8 @@ class History:
     async def move(self) -> None:
         """Another leader, or the same: what was not committed goes, and a disk perhaps."""
         self.append(self.dice.randrange(3))
+        sent, latest = self.committed
+        self.sent, self.latest = Counter(sent), dict(latest)
         if self.dice.random() < 0.5:
             self.log.log.sync()
         self.zombies = [self.leader.tiered]
@@ -399,6 +220,7 @@ class History:
         self.leader = node
         await node.lead(self.rows)
         check(self.rows, self.log, is_compacted=self.is_compacted)
+        self.send_again()
 
 
 async def swept_segments(seed: int) -> int:
