@@ -137,7 +137,11 @@ class OldFetch:
                     partition, data, wanted.fetch_offset, wanted.max_bytes
                 )
             except (KafkaError, StorageError) as fault:
-                self._refuse(data, wire_error(fault))
+                error = wire_error(fault)
+                if error.code == ErrorCode.CORRUPT_MESSAGE:
+                    damage = self._context.services.damage
+                    damage.met(watched[-1], wanted.fetch_offset, error.message)
+                self._refuse(data, error)
         if had_records and not any(data.records or data.error_code for data in answers.values()):
             await self._wait(watched)
         return response

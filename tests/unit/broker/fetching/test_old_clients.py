@@ -377,7 +377,9 @@ async def test_a_damaged_batch_is_not_given_a_new_checksum(world: World) -> None
     slot.write_at(at, b"BAD")
 
     assert [row[3] for row in read((await fetch(world, 2)).records)] == [b"good"]
+    assert world.broker.probes.topics["t"].damaged_reads == 0
     assert (await fetch(world, 2, 1)).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert world.broker.probes.topics["t"].damaged_reads == 1
 
 
 async def test_offsets_out_of_range(world: World) -> None:
