@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ OPTIONS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 PATIENCE_MS = 45_000
+SHOWN = 1500
+"""Characters of a page that a failure is told with."""
 
 
 def missing() -> str | None:
@@ -68,6 +70,11 @@ def watched_page(browser: "Browser", origin: str, **how: Any) -> Iterator["Page"
     )
     try:
         yield page
+    except Exception as error:
+        with suppress(Exception):  # the page may be gone
+            shown = page.locator("body").inner_text(timeout=1000)
+            error.add_note(f"The console said {seen}; the page shows: {shown[:SHOWN]}")
+        raise
     finally:
         context.close()
     assert not [each for each in seen if not _is_a_broken_line(each)]
