@@ -16,7 +16,7 @@ from tests.prove import Outcome, Work, spread
 from tests.prove.copies import copy_tree
 
 LIST = Path(__file__).with_name("mutants.toml")
-SLICE_MUTANTS = 8
+SLICE_MUTANTS = 4
 MOST_SECONDS = 300
 PASSED, FAILED = 0, 1  # exit codes of pytest; others mean that nothing was judged
 

@@ -18,7 +18,7 @@ from tests.prove import Outcome, Work, quietly, spread
 from tests.support.tier.s3_server import S3Server, is_seaweedfs_published, seaweedfs
 from tests.support.tier.story_points import Point, all_points, calls_of_a_life, live_with
 
-SLICE_POINTS = 12
+SLICE_POINTS = 6
 AT_ONCE = 16
 """Points that share a server: what is removed from one stays on its disk for long."""
 TOLD_LINES = 12
