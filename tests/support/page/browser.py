@@ -22,7 +22,7 @@ OPTIONS = (
 )  # fmt: skip
 PATIENCE_MS = 45_000
 SHOWN = 1500
-"""Characters of a page that a failure is told with."""
+"""Characters of a page that go into a failure."""
 
 
 def missing() -> str | None:
