@@ -19,9 +19,7 @@ settings.load_profile("fast")
 ROOT = Path(__file__).resolve().parents[1]
 ALONE = tuple((ROOT / "tests" / "alone.txt").read_text().split())
 """What measures time, or a machine's disk and memory."""
-LONG = tuple(
-    line for line in (ROOT / "tests" / "long.txt").read_text().splitlines() if line[:1] != "#"
-)
+LONG = tuple(re.findall(r"^[^#\s]\S*", (ROOT / "tests" / "long.txt").read_text(), re.MULTILINE))
 """What takes minutes, where shorter tests see most of what it sees; or asks a real Kafka once more
 what it was asked before. How their ids begin.
 """

@@ -88,7 +88,7 @@ class History:
 
     def append(self, count: int) -> None:
         for _ in range(count):
-            producer = self.dice.randrange(PRODUCERS)
+            producer = self.next_value % PRODUCERS
             records = 1 if self.is_compacted else self.dice.choice((1, 2, 5))
             batch = build_batch(
                 [self.record() for _ in range(records)],

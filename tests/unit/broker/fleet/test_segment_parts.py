@@ -7,7 +7,7 @@ from tests.support.fleet.segment_history import STEPS, play_segments, swept_segm
 HISTORIES = 40
 ONCE_LOST = (500181,)
 """Part of a closed part was named in the place of all of it."""
-ONCE_REFUSED = (125, 189)
+ONCE_REFUSED = (53, 61)
 """Batches of a producer were compacted away between two that a disk did not have together."""
 ONCE_NOT_LOADED = (1116, 1267, 1443, 2046)
 """What a disk had of before the start ended within a batch that counts."""
