@@ -215,6 +215,8 @@ class LocalLogs:
     def serve(self, log: OwnedLog, commits: WriteCommits) -> None:
         """As the port has it."""
         self._front.serve(_local(log), commits)
+        if self._away is not None:
+            self._away.remote.served(_local(log).log)
 
     def end_writes(self, log: OwnedLog) -> None:
         """As the port has it."""

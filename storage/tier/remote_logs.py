@@ -48,7 +48,7 @@ class RemoteLogs:
         return tiered
 
     def led(self, log: Log, known: LocalState, epoch: int) -> TieredLog:
-        """The part in the store of a log that is led here in this epoch, from now on.
+        """The part in the store of a log that is led here in this epoch, once it is `served`.
 
         `known.manifest`: the state that it begins with, as number 0.
         """
@@ -56,6 +56,12 @@ class RemoteLogs:
         assert log.topic_id is not None
         keys = PartitionKeys(log.topic, log.topic_id, log.partition)
         return self._shown(TieredLog(log, EpochKeys(keys, epoch), self.reach, self._env, known))
+
+    def served(self, log: Log) -> None:
+        """This node leads the log, until it has `resigned`."""
+        found = self.logs.get((log.topic, log.partition))
+        if found is not None and found.log is log:
+            found.is_served = True
 
     def resigned(self, log: Log) -> None:
         """Another node leads the log: what is under way for it here comes to nothing."""

@@ -29,7 +29,7 @@ from storage.tier.local_state import LocalState
 from storage.tier.manifest import Change, Manifest, RemoteSegment, RowTexts
 from storage.tier.manifest_chain import ManifestChain
 from storage.tier.mirror import Closed, Mirror, by_base, taken_by
-from storage.tier.names import RECORDS, SIDE, EpochKeys, PartitionKeys, unique_text
+from storage.tier.names import RECORDS, SIDE, PartitionKeys, unique_text
 from storage.tier.remote_object import Reach
 from storage.tier.remote_segments import RemoteSegments, unique_of
 from storage.tier.single_writer import LatePut
@@ -64,6 +64,10 @@ class TieredLog:
         self._is_settled = self.is_retired = False
         self.is_named = False
         """True in a fleet once the rows name a manifest of this epoch: those of before are over."""
+        self.is_served = False
+        """True in a fleet once the log is served as its leader's: one that is being loaded may be
+        another's before that is done.
+        """
         self._mirror = Mirror(log)
         self._may_leave: frozenset[Segment] = frozenset()
         self._changing = Lock()
@@ -77,7 +81,7 @@ class TieredLog:
     @property
     def is_led(self) -> bool:
         """True in a fleet while this node leads it: nobody else's segments count."""
-        return isinstance(self.keys, EpochKeys) and not self.is_retired
+        return self.is_served and not self.is_retired
 
     @property
     def _is_begun(self) -> bool:

@@ -19,9 +19,9 @@ from tests.bench.far_store import farther
 from tests.bench.peers import Peer, remove
 from tests.bench.pump import percentile
 from tests.bench.wire import BenchFailed
-from tests.support.clients.containers import free_port
 from tests.support.fleet.brokers import FleetOfBrokers, engines
 from tests.support.kafka.kafka_oracle import full_kafka
+from tests.support.ports import free_port
 from tests.support.tier.s3_server import S3Server
 
 NODES, PARTITIONS = (1, 2, 3), 12

@@ -9,8 +9,8 @@ from pathlib import Path
 from protocol.apis.metadata import MetadataRequest
 from tests.bench import process
 from tests.bench.wire import Wire
-from tests.support.clients.containers import free_port
 from tests.support.kafka.kafka_oracle import full_kafka
+from tests.support.ports import free_port
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
 

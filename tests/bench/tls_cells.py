@@ -30,7 +30,7 @@ from tests.bench.pump import pump
 from tests.bench.topics import topic
 from tests.bench.wire import TIMEOUT_SECONDS, Wire
 from tests.support.clients.certificates import Authority
-from tests.support.clients.containers import free_port
+from tests.support.ports import free_port
 
 CIPHERS = "TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256,TLS_AES_128_GCM_SHA256"
 """Best first: clients and both brokers take AES-256-GCM."""

@@ -25,8 +25,8 @@ from tests.integration.test_sasl import PASSWORD, add_user
 from tests.support.clients.certificates import Authority
 from tests.support.clients.client_programs import CLIENTS, ClientProgram
 from tests.support.clients.client_security import BEARER, ClientSecurity
-from tests.support.clients.containers import free_port
 from tests.support.clients.issuer import AUDIENCE, NAME, Issuer
+from tests.support.ports import free_port
 from tests.support.worlds.broker_process import start_broker
 
 EXERCISES = {

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients.containers import free_port
 from tests.support.kafka.kafka_oracle import CONFIGS_TOOL, TOPICS_TOOL, available
 from tests.support.kafka.page_commands import blocks_of, place_with, run
+from tests.support.ports import free_port
 from tests.support.worlds.broker_process import HOROLOG, own_environment
 from tests.support.worlds.node_process import NodeProcess
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients.containers import free_port
 from tests.support.kafka.kafka_oracle import (
     CONFIGS_TOOL,
     OFFSETS_TOOL,
@@ -16,6 +15,7 @@ from tests.support.kafka.kafka_oracle import (
 )
 from tests.support.kafka.page_commands import blocks_of, place_with, run
 from tests.support.patience import until
+from tests.support.ports import free_port
 from tests.support.tier.s3_server import S3Server, is_seaweedfs_published, only_aws, seaweedfs
 from tests.support.worlds.broker_process import HOROLOG, own_environment
 from tests.support.worlds.node_process import NodeProcess

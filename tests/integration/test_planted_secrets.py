@@ -30,6 +30,7 @@ from protocol.apis import create_delegation_token, sasl_authenticate, sasl_hands
 from tests.integration.test_sasl import add_user
 from tests.support.clients.certificates import Authority
 from tests.support.clients.wire import WireClient
+from tests.support.ports import free_port
 from tests.support.worlds.broker_process import HOROLOG, own_environment, start_broker
 from tests.support.worlds.node_process import NodeProcess
 
@@ -95,12 +96,6 @@ class Planted:
             return f"{answer.getheaders()} {answer.read().decode(errors='replace')}"
         finally:
             connection.close()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def in_one_line(pem: str) -> str:

@@ -11,10 +11,12 @@ from broker.transactions.transaction import Place
 from protocol.errors import KafkaError
 from tests.prove import quietly
 from tests.support.fleet.fleet_history import play
+from tests.support.fleet.machines.sim_node import Logs
 from tests.support.fleet.transaction_history import play_transactions
 
 HISTORIES = 60
 REAL_HISTORIES = 40
+TIERED_HISTORIES = 36
 TRANSACTION_HISTORIES = 80
 
 
@@ -29,7 +31,14 @@ def test_nothing_acknowledged_is_lost_or_there_twice(part: int) -> None:
 def test_with_real_logs_that_lose_what_was_not_synced(part: int) -> None:
     with quietly():
         for seed in range(part, REAL_HISTORIES, 4):
-            play(seed, has_real_logs=True)
+            play(seed, Logs.REAL)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_with_segments_in_a_store_that_fails(part: int) -> None:
+    with quietly():
+        for seed in range(part, TIERED_HISTORIES, 4):
+            play(seed, Logs.TIERED)
 
 
 def test_commits_go_on_when_all_else_ends_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:

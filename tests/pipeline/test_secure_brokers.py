@@ -35,8 +35,8 @@ from protocol.apis.metadata import MetadataRequest
 from tests.integration.test_sasl import PASSWORD, add_user
 from tests.support.clients.certificates import Authority
 from tests.support.clients.client_security import BEARER, ClientSecurity
-from tests.support.clients.containers import free_port
 from tests.support.clients.issuer import AUDIENCE, NAME, Issuer, IssuerServer
+from tests.support.ports import free_port
 from tests.support.spark.pipeline_logs import read_all
 from tests.support.worlds.broker_process import start_broker
 

@@ -10,13 +10,17 @@ from typing import NamedTuple
 
 from tests.prove import Outcome, Work, quietly, spread
 from tests.support.fleet.fleet_history import play
+from tests.support.fleet.machines.sim_node import Logs
 from tests.support.fleet.segment_history import play_segments
 from tests.support.fleet.transaction_history import play_transactions
 
 SLICE_POINTS = 300
 AT_ONCE = 50
 REAL_EVERY = 10
-"""One in so many histories has real logs on simulated disks; they take ten times as long."""
+"""One in so many histories has real logs on simulated disks, another one has also segments in a
+store; they take several times as long.
+"""
+TIERED = 5
 TRANSACTIONS_EVERY = 3
 
 
@@ -28,13 +32,18 @@ class Part(NamedTuple):
     findings: tuple[str, ...]
 
 
+def logs_of(seed: int) -> Logs:
+    """The kind of a history."""
+    return {0: Logs.REAL, TIERED: Logs.TIERED}.get(seed % REAL_EVERY, Logs.LISTS)
+
+
 def some_seeds(seeds: range) -> Part:
     """Plays them."""
     lives, taken, findings = 0, 0, list[str]()
     with quietly():
         for seed in seeds:
             try:
-                lived = play(seed, has_real_logs=seed % REAL_EVERY == 0)
+                lived = play(seed, logs_of(seed))
                 if seed % REAL_EVERY == 1:
                     asyncio.run(play_segments(seed, is_compacted=seed % (2 * REAL_EVERY) == 1))
                 if seed % TRANSACTIONS_EVERY == 2:

@@ -7,10 +7,9 @@ recovery that follows a kill. What comes back is compared with what was promised
 
 import random
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from socket import socket
 from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -19,6 +18,7 @@ from tests.prove import Outcome, Work, spread
 from tests.support.disk.power_disk import MAKE, PoweredDisk, powered_disk, why_not
 from tests.support.disk.power_load import KEYED, MOVED, PARTITIONS, PLAIN, Movers, Promises, Writer
 from tests.support.disk.power_oracle import broken_promises
+from tests.support.ports import free_port
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeFailed, NodeProcess
 
@@ -54,9 +54,7 @@ class Life:
 
     def live(self, cuts: int) -> int:
         """Lose the power so many times; how many cuts were judged."""
-        with closing(socket()) as probe:  # the broker comes back at the same address
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"  # the broker comes back there
         try:
             self._start(address)
             make_topics(address)

@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.clients.container_clients import read_all, round_trip_inside, written
-from tests.support.clients.containers import (
-    HARDENED,
-    IMAGE,
-    ROOT,
-    Container,
-    docker,
-    free_port,
-    until,
-)
+from tests.support.clients.containers import HARDENED, IMAGE, ROOT, Container, docker, until
+from tests.support.ports import free_port
 
 MAX_BYTES = 150_000_000
 BUILDERS = "gcc cc as ld pip pip3 apt apt-get dpkg perl cython python3-config"

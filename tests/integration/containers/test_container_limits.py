@@ -3,7 +3,8 @@
 from confluent_kafka.admin import AdminClient
 
 from tests.support.clients.container_clients import Load, read_all, written
-from tests.support.clients.containers import Container, free_port, until
+from tests.support.clients.containers import Container, until
+from tests.support.ports import free_port
 
 SMALL_DISK = "--tmpfs=/data:size=24m,uid=10092,gid=10092,mode=0700"
 CAPPED = ("--memory=256m", "--memory-swap=256m")

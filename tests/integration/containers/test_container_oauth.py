@@ -12,8 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from tests.support.clients.certificates import Authority
-from tests.support.clients.containers import HARDENED, IMAGE, Container, docker, free_port
+from tests.support.clients.containers import HARDENED, IMAGE, Container, docker
 from tests.support.clients.issuer import AUDIENCE, NAME, Issuer, key_of
+from tests.support.ports import free_port
 
 ISSUER = Issuer(key_of("RSA", "rsa"), key_of())
 AUTHORITIES = "import ssl; print(ssl.create_default_context().cert_store_stats()['x509_ca'])"

@@ -3,7 +3,8 @@
 import re
 import subprocess
 
-from tests.support.clients.containers import IMAGE, ROOT, docker, free_port, fresh_name
+from tests.support.clients.containers import IMAGE, ROOT, docker, fresh_name
+from tests.support.ports import free_port
 
 BLOCK = re.compile(
     r"<!-- executed by tests/integration/containers/test_container_readme.py -->\n```sh\n(.*?)```",

@@ -12,7 +12,8 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from tests.support.clients.container_clients import PATIENCE_SECONDS, read_all, written
-from tests.support.clients.containers import Container, docker, free_port, fresh_name, image
+from tests.support.clients.containers import Container, docker, fresh_name, image
+from tests.support.ports import free_port
 
 OLD = Path(__file__).resolve().parents[2] / "golden" / "horolog_2026_11_directory.tar.gz"
 CODECS = ("none", "gzip", "lz4", "zstd", "snappy")

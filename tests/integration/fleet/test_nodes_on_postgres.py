@@ -31,8 +31,8 @@ from broker.fleet.times import FleetTimes
 from tests.support.fleet.inline import Inline
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.loop_time import LoopTime
+from tests.support.fleet.machines.sim_host import Disk, SimBatch, SimHost, Value, decoded
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
-from tests.support.fleet.sim_host import Disk, SimBatch, SimHost, Value, decoded
 from tests.support.patience import until
 
 pytestmark = pytest.mark.skipif(

@@ -23,7 +23,8 @@ from tests.support.clients.queue_member import REJECT, QueueMember, asked
 from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.patience import until
-from tests.support.tier.s3_server import S3Server, free_ports
+from tests.support.ports import free_ports
+from tests.support.tier.s3_server import S3Server
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
 

@@ -27,7 +27,8 @@ from tests.integration.test_sasl import PASSWORD
 from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.patience import until
-from tests.support.tier.s3_server import S3Server, free_ports
+from tests.support.ports import free_ports
+from tests.support.tier.s3_server import S3Server
 
 __all__ = ["_closed_clients"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]

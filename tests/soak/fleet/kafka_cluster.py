@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tests.soak.fleet.clusters import NODES
 from tests.soak.fleet.switch import Switch
-from tests.support.clients.containers import free_port
 from tests.support.fleet.brokers import LOOPBACK
 from tests.support.kafka.kafka_oracle import full_kafka
+from tests.support.ports import free_port
 from tests.support.worlds.node_process import NodeProcess
 
 CLIENTS, INSIDE = "clients", "inside"

@@ -30,8 +30,8 @@ from tests.support.attacks.target import (
     user,
 )
 from tests.support.clients.certificates import Authority
-from tests.support.clients.containers import free_port
 from tests.support.clients.issuer import AUDIENCE, NAME, Issuer
+from tests.support.ports import free_port
 from tests.support.worlds.broker_process import HOROLOG, own_environment
 from tests.support.worlds.watched_broker import MIB, SURPRISES, WatchedBroker
 

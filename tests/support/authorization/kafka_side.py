@@ -1,12 +1,12 @@
 """A real Kafka with StandardAuthorizer and SASL PLAIN, and ways to connect to it as a principal."""
 
-import socket
 from pathlib import Path
 
 from tests.support.authorization import scene
 from tests.support.authorization.logins import by_password, jaas
 from tests.support.authorization.survey import Connect
 from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.ports import free_ports
 from tests.support.worlds.node_process import NodeProcess
 
 LISTENER = "SASL_PLAINTEXT"
@@ -16,7 +16,7 @@ class GuardedKafka:
     """A node, and its SASL listener's address."""
 
     def __init__(self, data_dir: Path) -> None:
-        plain, controller, self.port = _free_ports(3)
+        plain, controller, self.port = free_ports(3)
         settings = _settings(plain, controller, self.port)
         self.node: NodeProcess = start_kafka(data_dir, settings, listen=f"127.0.0.1:{plain}")
 
@@ -28,15 +28,6 @@ class GuardedKafka:
     def stop(self) -> None:
         """Kills it: nobody looks at its files."""
         self.node.kill()
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 def _settings(plain: int, controller: int, guarded: int) -> dict[str, str]:

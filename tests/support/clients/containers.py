@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
+
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 IMAGE = "horolog:test"
@@ -78,13 +79,6 @@ def remove_leftovers() -> None:
             made_by = re.match(r"horolog-test-(\d+)-", name)
             if made_by and not Path("/proc", made_by[1]).exists():
                 docker(kind, "rm", *(() if kind == "network" else ("--force",)), name, check=False)
-
-
-def free_port() -> int:
-    """A port of the host that nobody uses at this moment."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def until(what: str, holds: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
@@ -15,6 +14,8 @@ from urllib.parse import urlencode
 
 import pytest
 import yaml
+
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "config" / "prometheus" / "rules.yml"
@@ -123,8 +124,7 @@ def prometheus(target: str, directory: Path, rules_text: str | None = None) -> I
         "scrape_configs:\n- job_name: horolog\n"
         f"  static_configs: [{{targets: ['{target}']}}]\n"
     )
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     command = ["prometheus", f"--config.file={config}", f"--web.listen-address={address}"]
     command += [f"--storage.tsdb.path={directory / 'tsdb'}", f"--web.external-url=http://{address}"]
     command += [f"--web.console.templates={RULES.with_name('consoles')}"]

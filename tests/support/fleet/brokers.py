@@ -9,7 +9,8 @@ from pipeline.broker_client import BrokerClient
 from protocol.apis.metadata import MetadataRequest
 from tests.support.fleet.postgres_server import PostgresServer, postgres
 from tests.support.patience import until
-from tests.support.tier.s3_server import S3Server, free_ports, seaweedfs
+from tests.support.ports import free_ports
+from tests.support.tier.s3_server import S3Server, seaweedfs
 from tests.support.worlds.broker_process import own_environment, start_broker
 from tests.support.worlds.node_process import NodeProcess
 

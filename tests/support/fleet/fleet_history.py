@@ -4,14 +4,17 @@ oracle of `fleet_world`.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from broker.fleet.catalog.rows import PartitionKey
 from broker.runtime.callbacks import failures
-from tests.support.fleet.fleet_world import PARTITIONS, TIMES, FleetWorld, SimNode
-from tests.support.fleet.sim_host import Value
+from storage.errors import StorageError
+from tests.support.fleet.fleet_world import PARTITIONS, TIMES, FleetWorld
+from tests.support.fleet.machines.sim_host import ServedLog, SimBatch, Value
+from tests.support.fleet.machines.sim_node import Logs, SimNode
 from tests.support.fleet.virtual_loop import run_virtual
 
 PRODUCERS, BATCHES = 5, 12
@@ -38,10 +41,10 @@ class FleetLived(NamedTuple):
     faults: Counter[str]
 
 
-def play(seed: int, *, has_real_logs: bool = False) -> FleetLived:
+def play(seed: int, logs: Logs = Logs.LISTS) -> FleetLived:
     """One history. AssertionError for a broken promise, and for an error that nobody expected."""
     before = failures.total()
-    lived = run_virtual(_History(seed, has_real_logs=has_real_logs).run())
+    lived = run_virtual(_History(seed, logs).run())
     assert failures.total() == before, "there was an error that nobody expected"
     return lived
 
@@ -128,27 +131,43 @@ class Faults:
         time = asyncio.get_running_loop().time
         latest = max(node.way.late_until for node in self.world.nodes)
         await asyncio.sleep(max(latest - time(), 0.0) + 1)
-        until = time() + REST_SECONDS
-        while time() < until:
-            with suppress(AssertionError):
-                check()
-                return
-            await asyncio.sleep(1)
-        check()
+        await until_it_holds(check, partial(asyncio.sleep, 1))
+
+
+async def until_it_holds(
+    check: Callable[[], None], meanwhile: Callable[[], Awaitable[None]]
+) -> None:
+    """Asks again and again. AssertionError of `check` when it does not hold in time."""
+    time = asyncio.get_running_loop().time
+    until = time() + REST_SECONDS
+    while time() < until:
+        with suppress(AssertionError):
+            check()
+            return
+        await meanwhile()
+    check()
+
+
+def has_all(log: ServedLog, committed: Sequence[SimBatch]) -> bool:
+    """True of a log that has what is committed from its start on; False while it cannot be read."""
+    try:
+        return log.committed() == committed[log.owned.start_offset :]
+    except StorageError:
+        return False
 
 
 class _History:
-    def __init__(self, seed: int, *, has_real_logs: bool) -> None:
+    def __init__(self, seed: int, logs: Logs) -> None:
         self.seed = seed
-        self.has_real_logs = has_real_logs
+        self.logs = logs
         self.sent = 0
 
     async def run(self) -> FleetLived:
-        world = self.world = FleetWorld(self.seed, has_real_logs=self.has_real_logs)
+        world = self.world = FleetWorld(self.seed, self.logs)
         faults = Faults(world)
         await world.begin()
         producers = [asyncio.ensure_future(self._produce(each)) for each in range(PRODUCERS)]
-        if self.has_real_logs:
+        if self.logs is not Logs.LISTS:
             producers.append(asyncio.ensure_future(self._delete()))
         watching = asyncio.ensure_future(self._watch())
         for _ in range(FAULTS):
@@ -159,6 +178,8 @@ class _History:
         await faults.heal()
         await asyncio.wait_for(asyncio.gather(*producers), PEACE_SECONDS)
         await faults.until_at_rest(self._check_progress)
+        if self.logs is Logs.TIERED:
+            await until_it_holds(world.check_swept, world.sweep)
         if watching.done():
             watching.result()
         watching.cancel()
@@ -175,7 +196,7 @@ class _History:
         dice, sent, number = self.world.dice, Counter[PartitionKey](), 0
         for _ in range(BATCHES):
             key = self.world.partitions[dice.randrange(PARTITIONS)]
-            count = dice.choice((1, 2, 5)) if self.has_real_logs else 1
+            count = dice.choice((1, 2, 5)) if self.logs is not Logs.LISTS else 1
             values = [Value(producer, each) for each in range(number, number + count)]
             while not await self.world.produce(key, values, sent[key]):
                 pass
@@ -206,5 +227,9 @@ class _History:
         assert served == Counter(world.partitions), f"served: {served}"
         owners = Counter(row.owner for row in world.rows.shard_rows)
         assert max(owners.values()) - min(owners.values()) <= 1, f"not even: {owners}"
-        found = {each.value for batches in world.check().values() for each in batches}
+        committed = world.check()
+        found = {each.value for batches in committed.values() for each in batches}
         assert len(found) == self.sent, f"{len(found)} records of {self.sent}"
+        for node in world.nodes:
+            for key, log in node.host.served.items():
+                assert has_all(log, committed[key]), f"{key.number} lacks records"

@@ -4,109 +4,49 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from uuid import UUID
 
 from broker.fleet.catalog.rows import (
+    CommitAnswer,
     CommitId,
-    FleetFacts,
     Incarnation,
+    Naming,
     NewTopics,
-    NodeAddress,
     PartitionKey,
-    Registration,
     Span,
     TopicRow,
 )
-from broker.fleet.committer import Done, FleetReach
+from broker.fleet.committer import Done
 from broker.fleet.frame import ArrivedBatch, read_part
-from broker.fleet.life import FleetNode, Life
-from broker.fleet.tally import FleetTally
+from broker.fleet.life import Life
 from broker.fleet.times import FleetTimes
 from protocol.errors import KafkaError
-from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
-from tests.support.fleet.inline import Inline
-from tests.support.fleet.logs_alone import LogsAlone
-from tests.support.fleet.model_catalog import ModelCatalog
-from tests.support.fleet.real_host import RealDisk, RealServedLog, records_in, value_of
-from tests.support.fleet.sim_host import (
-    Disk,
-    Host,
-    MachineDisk,
+from storage.errors import StorageError
+from tests.support.fleet.machines.real_host import RealServedLog, records_in, value_of
+from tests.support.fleet.machines.sim_host import (
     ServedLog,
     SimBatch,
     Value,
     decoded,
 )
-from tests.support.fleet.sim_store import SimObjects, SimStore
+from tests.support.fleet.machines.sim_node import FLEET, SHARDS, Logs, SimNode
+from tests.support.fleet.machines.sim_store import SegmentStore, SimObjects
+from tests.support.fleet.model_catalog import ModelCatalog
+from tests.support.fleet.segment_oracle import NamedSegments
 
-NODES, SHARDS, PARTITIONS = 3, 4, 5
-FLEET = FleetFacts(UUID(int=1), "cluster", SHARDS)
+NODES, PARTITIONS = 3, 5
 TOPIC = UUID(int=100)
 TIMES = FleetTimes(watch=1.5, flush=0.05, inline_bytes=180, checkpoint=6.0, keep=20.0, loads=1e9)
 BUSY = TIMES._replace(loads=3.0, load_rest=7.0, load_gap=40)
 """Some histories move shards for what they take."""
 BUSY_EVERY = 4
+SHORT_READ_ONLY = 8.0
+"""Seconds; sweeps take twice as long, and are to be seen within a history."""
 START_MS = 1_700_000_000_000
 ANSWER_SECONDS = 12.0
-
-
-class NodeClock:
-    """The time of one node, whose process may be stopped."""
-
-    def __init__(self, way: Way, wall_ms: Callable[[], int] = int) -> None:
-        self._way = way
-        self.wall_ms = wall_ms
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        if self.monotonic() < self._way.stopped_until:
-            await awake(self._way)
-
-
-class SimNode:
-    """A machine: its disk, its way to catalog and store, and its process."""
-
-    def __init__(self, world: "FleetWorld", node_id: int) -> None:
-        self._world = world
-        self.node_id = node_id
-        self.directory_id = UUID(int=node_id)
-        self.way = Way()
-        self.wall_ms = 0
-        """By how much its wall clock is wrong."""
-        self.clock = NodeClock(self.way, lambda: world.wall_ms() + self.wall_ms)
-        self.disk: MachineDisk = Disk()
-        if world.has_real_logs:
-            self.disk = RealDisk(node_id, lambda: world.wall_ms() + self.wall_ms)
-        self.host: Host = self.disk.host(world.dice)
-        self.node: FleetNode | None = None
-        self.task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        world = self._world
-        self.host = self.disk.host(world.dice)
-        catalog = FaultyCatalog(world.rows, self.way, world.dice)
-        store = SimStore(world.objects, self.way, world.dice)
-        reach = FleetReach(catalog, store, self.clock, world.times, Inline(), FleetTally())
-        address = NodeAddress("node", self.node_id)
-        order = Registration(self.node_id, self.directory_id, address, "1")
-        self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())
-        self.task = asyncio.ensure_future(self.node.run())
-
-    def kill(self) -> None:
-        """kill -9."""
-        if self.task is not None:
-            self.task.cancel()
-        self.task = self.node = None
-        self.host.served.clear()
-
-    @property
-    def is_stopped(self) -> bool:
-        return asyncio.get_running_loop().time() < self.way.stopped_until
 
 
 @dataclass
@@ -123,18 +63,35 @@ class Told:
     """The furthest offset of a deletion, answered or not."""
 
 
+class WatchedRows(ModelCatalog):
+    """Rows that are looked at before commits leave them."""
+
+    def __init__(self, world: "FleetWorld") -> None:
+        super().__init__(FLEET, world.now_ms)
+        self._world = world
+
+    async def name_manifest(self, order: Naming) -> CommitAnswer:
+        if order.partition in self.parts:
+            self._world.committed(order.partition)
+        return await super().name_manifest(order)
+
+
 class FleetWorld:
     """All of it. Made and used on a virtual loop."""
 
-    def __init__(self, seed: int, *, has_real_logs: bool = False) -> None:
+    def __init__(self, seed: int, logs: Logs = Logs.LISTS) -> None:
         self.dice = random.Random(seed)
         self.times = BUSY if seed % BUSY_EVERY == BUSY_EVERY - 1 else TIMES
-        self.has_real_logs = has_real_logs
+        if logs is Logs.TIERED:
+            self.times = self.times._replace(read_only_after=SHORT_READ_ONLY)
+        self.logs = logs
         self.objects = SimObjects()
+        self.segments = SegmentStore(self.objects, self.dice, self.wall_ms)
+        self.named = NamedSegments(self.segments.memory)
         self.catalog_step_ms = 0
         self._latest_ms = 0
         """The latest time that the catalog's clock has shown: it may be set back after that."""
-        self.rows = ModelCatalog(FLEET, self.now_ms)
+        self.rows = WatchedRows(self)
         self.nodes = [SimNode(self, each) for each in range(1, NODES + 1)]
         self.told = Told()
         self.partitions = [PartitionKey(TOPIC, each) for each in range(PARTITIONS)]
@@ -142,6 +99,11 @@ class FleetWorld:
         self._decoded: dict[tuple[CommitId, Span], list[tuple[SimBatch, int]]] = {}
         self._judged: dict[PartitionKey, tuple[list[tuple[Span, CommitId]], list[SimBatch]]] = {}
         """All that was ever seen committed, deleted or not: it never changes."""
+
+    @property
+    def sweep_rest(self) -> float:
+        """Seconds in which a node that owns nothing any longer has learnt that."""
+        return self.times.read_only_after + 2 * self.times.watch
 
     def now_ms(self) -> int:
         """The catalog's clock."""
@@ -186,7 +148,7 @@ class FleetWorld:
             return False
         log, *_ = writing
         assert isinstance(log, RealServedLog)
-        self._committed(key)  # while it is there
+        self.committed(key)  # while it is there
         start = log.delete(self.dice)
         self.told.asked[key] = max(self.told.asked[key], start)
         if not await _is_done(partial(log.commits.start_moved, log.owned)):
@@ -217,9 +179,10 @@ class FleetWorld:
         life = node.node.life if node.node is not None else None
         if life is None or not life.answers_reads:
             return
-        before = self.told.read[key]
-        for offset, each in enumerate(log.committed(), log.owned.start_offset):
-            assert before.setdefault(offset, each) == each, f"{key.number}:{offset} has changed"
+        before, start = self.told.read[key], log.owned.start_offset
+        with suppress(StorageError):  # the store of segments may be away
+            for offset, each in enumerate(log.committed(), start):
+                assert before.setdefault(offset, each) == each, f"{key.number}:{offset} has changed"
 
     def _serving(self, key: PartitionKey) -> tuple[SimNode, ServedLog] | None:
         found = [
@@ -233,11 +196,29 @@ class FleetWorld:
         had = self.told.acknowledged[key].setdefault(offset, value)
         assert had == value, f"{key.number}:{offset} was acknowledged for {had} and {value}"
 
+    async def sweep(self) -> None:
+        """Peace: a look for orphans on each node, of which two find all."""
+        for node in self.nodes:
+            node.wall_ms = 0  # an object is not old enough for a clock that is behind
+            if node.host.tier is not None:
+                await node.host.tier.sweep(0.0)
+
+    def check_swept(self) -> None:
+        """The store has nothing but what is named, or about to be."""
+        for node in self.nodes:
+            if node.host.tier is not None:
+                for key in node.host.served:
+                    part = self.rows.parts[key]
+                    tiered = node.host.tier.tiered(part.topic, key.number)
+                    self.named.check_swept(key, part, tiered)
+
     # --- oracle ---
 
     def check(self) -> dict[PartitionKey, list[SimBatch]]:
         """Invariants of the rows and of what was answered; what is committed."""
-        found = {key: self._committed(key) for key in self.rows.parts}
+        found = {key: self.committed(key) for key in self.rows.parts}
+        for key, part in self.rows.parts.items():
+            self.named.check(key, part)
         for key, values in self.told.acknowledged.items():
             have = found[key]
             for offset, value in values.items():
@@ -251,7 +232,8 @@ class FleetWorld:
         self._check_trash()
         return found
 
-    def _committed(self, key: PartitionKey) -> list[SimBatch]:
+    def committed(self, key: PartitionKey) -> list[SimBatch]:
+        """All that was ever committed, as far as it was seen."""
         part = self.rows.parts[key]
         for _, commit_id in part.spans:
             assert self._body(commit_id) is not None, f"{commit_id} has no bytes"
@@ -295,7 +277,7 @@ class FleetWorld:
         return batches
 
     def _records(self, epoch: int, arrived: ArrivedBatch) -> list[SimBatch]:
-        if not self.has_real_logs:
+        if self.logs is Logs.LISTS:
             return [SimBatch(epoch, arrived.arrival_ms, decoded(arrived.data))]
         return [SimBatch(epoch, 0, value_of(each)) for each in records_in(memoryview(arrived.data))]
 

@@ -25,7 +25,7 @@ from storage.tier.names import object_of
 from storage.tier.orphans import OrphanSweep, SweepOrder
 from storage.tier.tiered_log import TieredLog
 from tests.support.disk.simenv import SeededRng
-from tests.support.fleet.real_host import CONFIG
+from tests.support.fleet.machines.real_host import CONFIG
 from tests.support.fleet.segment_world import KEY, Clock, Node, Rows, check
 from tests.support.records.cleaning import COMPACT
 from tests.support.tier.memory_store import MemoryStore

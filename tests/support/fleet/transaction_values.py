@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import NamedTuple
 
-from tests.support.fleet.sim_host import Value
+from tests.support.fleet.machines.sim_host import Value
 
 
 class Phase(IntEnum):

@@ -39,11 +39,10 @@ from tests.support.fleet.fleet_world import (
     TIMES,
     TOPIC,
     FleetWorld,
-    NodeClock,
-    SimNode,
 )
+from tests.support.fleet.machines.sim_host import ServedLog, SimBatch, Value
+from tests.support.fleet.machines.sim_node import NodeClock, SimNode
 from tests.support.fleet.model_ledger import LedgerRows, ModelLedger
-from tests.support.fleet.sim_host import ServedLog, SimBatch, Value
 from tests.support.fleet.transaction_values import (
     ENDING,
     Mark,

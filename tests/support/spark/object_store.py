@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from pyarrow import fs as pafs
 
+from tests.support.ports import free_port
+
 BUCKET = "copies"
 START_SECONDS = 30
 KEYS = ("testing", "secret")
@@ -58,9 +60,7 @@ class ObjectStore(NamedTuple):
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
     """Start one on a free port; it holds everything in memory."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

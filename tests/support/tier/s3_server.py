@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -20,6 +19,7 @@ from unittest import mock
 
 from broker.access.store.objects import StoreLimits, open_store
 from storage.tier.port import ObjectStore, StoreError
+from tests.support.ports import free_ports
 from tests.support.spark.object_store import BUCKET as BUCKET_OF_MOTO
 from tests.support.spark.object_store import KEYS as KEYS_OF_MOTO
 from tests.support.spark.object_store import object_store
@@ -193,14 +193,6 @@ def _options() -> Iterator[str]:
     for name in PORTS:
         yield f"{name}.port"
         yield f"{name}.port.grpc"
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        free = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in free:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in free]
 
 
 def answers(server: S3Server, process: "subprocess.Popen[bytes]") -> bool:

@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.clients.go_programs import built_program, go
-from tests.support.tier.s3_server import BUCKET, KEYS, TRIES, S3Server, answers, free_ports
+from tests.support.ports import free_ports
+from tests.support.tier.s3_server import BUCKET, KEYS, TRIES, S3Server, answers
 
 MODULE = Path(__file__).parent / "versitygw"
 PACKAGE = "github.com/versity/versitygw/cmd/versitygw"

@@ -18,8 +18,8 @@ from broker.fleet.committer import NotCommitted
 from broker.fleet.host import BytesOf, OwnedLog
 from broker.fleet.times import FleetTimes
 from tests.support.fleet.logs_alone import LogsAlone
+from tests.support.fleet.machines.sim_host import Disk, SimHost, Value
 from tests.support.fleet.node_services import two_nodes
-from tests.support.fleet.sim_host import Disk, SimHost, Value
 from tests.support.fleet.small_fleet import TIMES, SmallNode, rows_with
 from tests.support.fleet.virtual_loop import run_virtual
 

@@ -15,8 +15,8 @@ from broker.partitions.commit import Done
 from protocol.errors import ErrorCode, KafkaError
 from storage.log.log import Log
 from tests.support.fleet.commits import HeldCommits
-from tests.support.fleet.real_host import RealDisk
-from tests.support.fleet.sim_host import Value
+from tests.support.fleet.machines.real_host import RealDisk
+from tests.support.fleet.machines.sim_host import Value
 
 NOW = 1_700_000_000_000
 KEY = PartitionKey(UUID(int=5), 0)

@@ -24,8 +24,8 @@ from broker.fleet.frame import CorruptFrame, PartitionBatches, StoredBatch, make
 from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
 from storage.tier.port import ObjectMissing
 from tests.support.fleet.logs_alone import LogsAlone
+from tests.support.fleet.machines.sim_host import Disk, SimHost
 from tests.support.fleet.model_catalog import ModelCatalog
-from tests.support.fleet.sim_host import Disk, SimHost
 from tests.support.fleet.small_fleet import SmallNode, owners, rows_with
 from tests.support.fleet.virtual_loop import run_virtual
 

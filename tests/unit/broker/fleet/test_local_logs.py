@@ -20,8 +20,8 @@ from broker.fleet.local_logs import LocalLog
 from protocol.records.builder import build_batch
 from storage.errors import StorageError
 from tests.support.fleet.commits import HeldCommits
-from tests.support.fleet.real_host import RealDisk, RealHost
-from tests.support.fleet.sim_host import SimBatch, Value
+from tests.support.fleet.machines.real_host import RealDisk, RealHost
+from tests.support.fleet.machines.sim_host import SimBatch, Value
 
 NOW = 1_700_000_000_000
 KEY = PartitionKey(UUID(int=5), 0)

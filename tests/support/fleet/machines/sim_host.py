@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import StoredBatch
 from broker.fleet.host import BytesOf, OwnedLog, ShardHost, WriteCommits
+from tests.support.fleet.machines.sim_tier import SimTier
 
 
 class Value(NamedTuple):
@@ -57,6 +58,8 @@ class Host(Protocol):
     """A process with logs."""
 
     served: dict[PartitionKey, ServedLog]
+    tier: SimTier | None
+    """Its segments in a store; None without."""
 
     @property
     def shards(self) -> ShardHost:
@@ -147,6 +150,8 @@ class SimLog:
 
 class SimHost:
     """The `ShardHost` of a node."""
+
+    tier: SimTier | None = None
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk

@@ -1,12 +1,17 @@
-"""An object store in a simulation, as a node reaches it."""
+"""An object store in a simulation, as a node reaches it: commits there, and segments."""
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from broker.fleet.catalog.rows import CommitId
 from storage.tier.port import ObjectMissing, StoreError
 from tests.support.fleet.faulty_catalog import Way, awake
+from tests.support.tier.faulty_store import Fault, FaultyStore
+from tests.support.tier.memory_store import MemoryStore
+
+SEGMENT_FAULTS = (Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.THROTTLED)
+FAULT_SHARE = 0.02
 
 
 class SimObjects:
@@ -55,5 +60,24 @@ class SimStore:
     async def _reach(self, key: str) -> None:
         await awake(self._way)
         await asyncio.sleep(self._dice.expovariate(100))
-        if self._objects.is_away or self._dice.random() < 0.02:
+        if self._objects.is_away or self._dice.random() < FAULT_SHARE:
             raise StoreError(key, "reach", "the store is away")
+
+
+class SegmentStore:
+    """Segments and manifests of all nodes."""
+
+    def __init__(self, objects: SimObjects, dice: random.Random, now_ms: Callable[[], int]) -> None:
+        """Empty. It is away when that of the commits is."""
+        self.memory = MemoryStore(now_ms)
+        self._objects = objects
+        self._dice = dice
+
+    def reached(self) -> FaultyStore:
+        """The `ObjectStore` of a node."""
+        return FaultyStore(self.memory, self._fault)
+
+    def _fault(self, operation: str, key: str) -> Fault | None:
+        if self._objects.is_away:
+            return Fault.LOST_BEFORE
+        return self._dice.choice(SEGMENT_FAULTS) if self._dice.random() < FAULT_SHARE else None

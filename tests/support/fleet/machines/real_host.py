@@ -3,6 +3,8 @@
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 from broker.fleet.catalog.rows import PartitionKey
 from broker.fleet.host import ShardHost, WriteCommits
@@ -13,10 +15,12 @@ from protocol.records.record import Record, read_records
 from protocol.records.scan import scan_batches
 from storage.directory.log_manager import LogManager
 from storage.env import Env
+from storage.log.log import Log
 from storage.log.settled_read import read_settled
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng
-from tests.support.fleet.sim_host import ServedLog, SimBatch, Value, decoded
+from tests.support.fleet.machines.sim_host import ServedLog, SimBatch, Value, decoded
+from tests.support.fleet.machines.sim_tier import SimTier, Surroundings, remote_logs
 from tests.support.worlds.handler_world import InlineLanes
 
 CONFIG = TopicConfig(
@@ -27,6 +31,7 @@ CONFIG = TopicConfig(
     horolog_durability="fsync",
     file_delete_delay_ms=0,
 )
+TIERED = replace(CONFIG, remote_storage_enable=True, local_retention_ms=3000)
 SYNC_SHARE = 0.4
 
 
@@ -43,9 +48,13 @@ class MachineClock:
 class RealDisk:
     """A data directory that a node keeps over its restarts."""
 
-    def __init__(self, node_id: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, node_id: int, now_ms: Callable[[], int], around: Surroundings | None = None
+    ) -> None:
+        """`around`: of a node that puts segments in a store."""
         self._node_id = node_id
         self._clock = MachineClock(now_ms)
+        self._around = around
         self._fs = SimFileSystem(clock=self._clock)
 
     def lose_tails(self, dice: random.Random) -> None:
@@ -58,10 +67,23 @@ class RealDisk:
     def host(self, dice: random.Random) -> "RealHost":
         """A process begins, after the one before was killed."""
         self._fs = self._fs.after_kill()
+        if self._around is not None:
+            return self._tiered(self._around, dice)
         logs = LogManager(Env(self._clock, self._fs, SeededRng(1)), "/data", lambda _: CONFIG)
+        self._load(logs)
+        return RealHost(logs, dice)
+
+    def _load(self, logs: LogManager) -> None:
         logs.open_directory("cluster", self._node_id)
         logs.load()
-        return RealHost(logs, dice)
+
+    def _tiered(self, around: Surroundings, dice: random.Random) -> "RealHost":
+        env = Env(self._clock, self._fs, SeededRng(dice.getrandbits(32)))
+        config = dice.choice((CONFIG, TIERED))
+        remote = remote_logs(env, around.store)
+        logs = LogManager(env, "/data", lambda _: config, remote)
+        self._load(logs)
+        return RealHost(logs, dice, partial(SimTier, logs, remote, env, around), config)
 
 
 class RealServedLog:
@@ -114,10 +136,23 @@ class RealServedLog:
 class RealHost:
     """Clients' side of the logs of a node."""
 
-    def __init__(self, logs: LogManager, dice: random.Random) -> None:
-        self.shards: ShardHost = LocalLogs(logs, InlineLanes(), lambda _: CONFIG, self)  # type: ignore[arg-type]
+    def __init__(
+        self,
+        logs: LogManager,
+        dice: random.Random,
+        made_tier: Callable[[Callable[[Log], LocalLog | None]], SimTier] | None = None,
+        config: TopicConfig = CONFIG,
+    ) -> None:
         self.served: dict[PartitionKey, ServedLog] = {}
+        self.tier = None if made_tier is None else made_tier(self._owned)
+        part = None if self.tier is None else self.tier.part
+        self.shards: ShardHost = LocalLogs(logs, InlineLanes(), lambda _: config, self, part)  # type: ignore[arg-type]
         self._dice = dice
+
+    def _owned(self, log: Log) -> LocalLog | None:
+        owned = (each.owned for each in self.served.values())
+        found = (each for each in owned if isinstance(each, LocalLog) and each.log is log)
+        return next(found, None)
 
     def serve(self, log: LocalLog, commits: WriteCommits) -> None:
         self.served[log.partition] = RealServedLog(log, commits, self._dice)

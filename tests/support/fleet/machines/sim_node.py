@@ -1,0 +1,125 @@
+"""A machine of a simulated fleet: its disk, its ways to catalog and store, and its process."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Protocol
+from uuid import UUID
+
+from broker.fleet.catalog.rows import FleetFacts, NodeAddress, Registration
+from broker.fleet.committer import FleetReach
+from broker.fleet.life import FleetNode
+from broker.fleet.tally import FleetTally
+from broker.fleet.times import FleetTimes
+from broker.fleet.trimming import Trimming
+from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
+from tests.support.fleet.inline import Inline
+from tests.support.fleet.logs_alone import LogsAlone
+from tests.support.fleet.machines.real_host import RealDisk
+from tests.support.fleet.machines.sim_host import Disk, Host, MachineDisk
+from tests.support.fleet.machines.sim_store import SegmentStore, SimObjects, SimStore
+from tests.support.fleet.machines.sim_tier import Surroundings
+from tests.support.fleet.model_catalog import ModelCatalog
+
+SHARDS = 4
+FLEET = FleetFacts(UUID(int=1), "cluster", SHARDS)
+
+
+class Logs(Enum):
+    """Logs of the nodes."""
+
+    LISTS = auto()
+    REAL = auto()
+    TIERED = auto()
+    """Real ones, of which segments go to a store."""
+
+
+class NodeClock:
+    """The time of one node, whose process may be stopped."""
+
+    def __init__(self, way: Way, wall_ms: Callable[[], int] = int) -> None:
+        self._way = way
+        self.wall_ms = wall_ms
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if self.monotonic() < self._way.stopped_until:
+            await awake(self._way)
+
+
+class SharedWorld(Protocol):
+    """Surroundings that all machines share."""
+
+    dice: random.Random
+    times: FleetTimes
+    logs: Logs
+    objects: SimObjects
+    segments: SegmentStore
+
+    @property
+    def rows(self) -> ModelCatalog:
+        """The catalog."""
+
+    @property
+    def sweep_rest(self) -> float:
+        """Seconds for which an orphan is known before it goes."""
+
+    def wall_ms(self) -> int:
+        """The right time."""
+
+
+class SimNode:
+    """A machine: its disk, its way to catalog and store, and its process."""
+
+    def __init__(self, world: SharedWorld, node_id: int) -> None:
+        self._world = world
+        self.node_id = node_id
+        self.directory_id = UUID(int=node_id)
+        self.way = Way()
+        self.wall_ms = 0
+        """By how much its wall clock is wrong."""
+        self.clock = NodeClock(self.way, lambda: world.wall_ms() + self.wall_ms)
+        self.disk: MachineDisk = Disk()
+        if world.logs is not Logs.LISTS:
+            around = None
+            if world.logs is Logs.TIERED:
+                around = Surroundings(world.segments.reached(), self.clock, world.dice)
+            self.disk = RealDisk(node_id, self.clock.wall_ms, around)
+        self.host: Host = self.disk.host(world.dice)
+        self.node: FleetNode | None = None
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        world = self._world
+        self.host = self.disk.host(world.dice)
+        catalog = FaultyCatalog(world.rows, self.way, world.dice)
+        store = SimStore(world.objects, self.way, world.dice)
+        reach = FleetReach(catalog, store, self.clock, world.times, Inline(), FleetTally())
+        address = NodeAddress("node", self.node_id)
+        order = Registration(self.node_id, self.directory_id, address, "1")
+        self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())
+        self.tasks = [asyncio.ensure_future(self.node.run())]
+        if self.host.tier is not None:
+            tier = self.host.tier.run(self._rows, world.sweep_rest)
+            self.tasks.append(asyncio.ensure_future(tier))
+
+    def _rows(self) -> Trimming | None:
+        life = None if self.node is None else self.node.life
+        return None if life is None else life.trimming
+
+    def kill(self) -> None:
+        """kill -9."""
+        for each in self.tasks:
+            each.cancel()
+        if self.host.tier is not None:
+            self.host.tier.kill()
+        self.tasks, self.node = [], None
+        self.host.served.clear()
+
+    @property
+    def is_stopped(self) -> bool:
+        return asyncio.get_running_loop().time() < self.way.stopped_until
