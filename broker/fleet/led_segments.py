@@ -45,13 +45,14 @@ class LedSegments:
 
     async def named(self, tiered: TieredLog) -> None:
         """Its present manifest counts. LogOffline: the log is another's; NotNamed."""
-        number, end_offset = tiered.manifest.number, tiered.manifest.end_offset
+        manifest = tiered.manifest
+        number, end_offset = manifest.number, manifest.end_offset
         if number and self._named.get(tiered, 0) < number:
             await self._asked(
                 tiered.log, lambda rows, log: rows.name_manifest(log, number, end_offset)
             )
             self._named[tiered] = number
-            tiered.is_named = True
+            tiered.named(manifest)
 
     async def start_named(self, log: Log) -> None:
         """The rows have the log's start: what is before it may go. As `named`."""

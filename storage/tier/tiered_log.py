@@ -29,7 +29,7 @@ from storage.tier.local_state import LocalState
 from storage.tier.manifest import Change, Manifest, RemoteSegment, RowTexts
 from storage.tier.manifest_chain import ManifestChain
 from storage.tier.mirror import Closed, Mirror, by_base, taken_by
-from storage.tier.names import RECORDS, SIDE, PartitionKeys, unique_text
+from storage.tier.names import RECORDS, SIDE, EpochKeys, PartitionKeys, unique_text
 from storage.tier.remote_object import Reach
 from storage.tier.remote_segments import RemoteSegments, unique_of
 from storage.tier.single_writer import LatePut
@@ -62,8 +62,10 @@ class TieredLog:
         self._texts = RowTexts()
         self._unnamed = Unnamed()
         self._is_settled = self.is_retired = False
-        self.is_named = False
-        """True in a fleet once the rows name a manifest of this epoch: those of before are over."""
+        self._named = self.manifest if isinstance(keys, EpochKeys) else None
+        """In a fleet the state that the rows name. Whatever this node has put since, a next leader
+        begins with it.
+        """
         self.is_served = False
         """True in a fleet once the log is served as its leader's: one that is being loaded may be
         another's before that is done.
@@ -84,6 +86,15 @@ class TieredLog:
         return self.is_served and not self.is_retired
 
     @property
+    def is_named(self) -> bool:
+        """True in a fleet once the rows name a manifest of this epoch: those of before are over."""
+        return self._named is not None and self._named.number > 0
+
+    def named(self, manifest: Manifest) -> None:
+        """The rows of a fleet name this one."""
+        self._named = manifest
+
+    @property
     def _is_begun(self) -> bool:
         """True when the store has a manifest, this leader's or one before it."""
         return bool(self.manifest.number or self.manifest.segments)
@@ -98,8 +109,8 @@ class TieredLog:
 
         Looked at in the order in which a copy becomes part of the state, so that none is missed.
         """
-        copies, pending = self._unnamed.copies, self._chain.pending
-        states = (pending, self._chain.newest, self.manifest)
+        copies, named, pending = self._unnamed.copies, self._named, self._chain.pending
+        states = (named, pending, self._chain.newest, self.manifest)
         rows = (row for each in states if each is not None for row in each.segments)
         return frozenset(row.unique for row in rows) | copies
 

@@ -16,7 +16,7 @@ from tests.support.fleet.transaction_history import play_transactions
 
 HISTORIES = 60
 REAL_HISTORIES = 40
-TIERED_HISTORIES = 36
+TIERED_HISTORIES = 24
 TRANSACTION_HISTORIES = 80
 
 
@@ -39,6 +39,13 @@ def test_with_segments_in_a_store_that_fails(part: int) -> None:
     with quietly():
         for seed in range(part, TIERED_HISTORIES, 4):
             play(seed, Logs.TIERED)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_with_compacted_segments_in_such_a_store(part: int) -> None:
+    with quietly():
+        for seed in range(part, TIERED_HISTORIES, 4):
+            play(seed, Logs.COMPACTED)
 
 
 def test_commits_go_on_when_all_else_ends_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,10 @@ from tests.support.fleet.transaction_history import play_transactions
 SLICE_POINTS = 300
 AT_ONCE = 50
 REAL_EVERY = 10
-"""One in so many histories has real logs on simulated disks, another one has also segments in a
-store; they take several times as long.
+"""One in so many histories has real logs on simulated disks, two others have also segments in a
+store, one of them compacted; they take several times as long.
 """
-TIERED = 5
+TIERED, COMPACTED = 5, 7
 TRANSACTIONS_EVERY = 3
 
 
@@ -34,7 +34,8 @@ class Part(NamedTuple):
 
 def logs_of(seed: int) -> Logs:
     """The kind of a history."""
-    return {0: Logs.REAL, TIERED: Logs.TIERED}.get(seed % REAL_EVERY, Logs.LISTS)
+    kinds = {0: Logs.REAL, TIERED: Logs.TIERED, COMPACTED: Logs.COMPACTED}
+    return kinds.get(seed % REAL_EVERY, Logs.LISTS)
 
 
 def some_seeds(seeds: range) -> Part:

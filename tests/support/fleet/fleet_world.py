@@ -3,13 +3,14 @@
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from uuid import UUID
 
 from broker.fleet.catalog.rows import (
+    CatalogCommit,
     CommitAnswer,
     CommitId,
     Incarnation,
@@ -34,7 +35,7 @@ from tests.support.fleet.machines.sim_host import (
 )
 from tests.support.fleet.machines.sim_node import FLEET, SHARDS, Logs, SimNode
 from tests.support.fleet.machines.sim_store import SegmentStore, SimObjects
-from tests.support.fleet.model_catalog import ModelCatalog
+from tests.support.fleet.model_catalog import ModelCatalog, Part
 from tests.support.fleet.segment_oracle import NamedSegments
 
 NODES, PARTITIONS = 3, 5
@@ -64,11 +65,19 @@ class Told:
 
 
 class WatchedRows(ModelCatalog):
-    """Rows that are looked at before commits leave them."""
+    """Rows that are looked at before commits leave them, or compaction has been there."""
 
     def __init__(self, world: "FleetWorld") -> None:
         super().__init__(FLEET, world.now_ms)
         self._world = world
+
+    async def commit(self, order: CatalogCommit) -> CommitAnswer:
+        answer = await super().commit(order)
+        if self._world.logs is Logs.COMPACTED:
+            for each in order.spans:
+                if each.partition in self.parts:
+                    self._world.committed(each.partition)
+        return answer
 
     async def name_manifest(self, order: Naming) -> CommitAnswer:
         if order.partition in self.parts:
@@ -82,7 +91,7 @@ class FleetWorld:
     def __init__(self, seed: int, logs: Logs = Logs.LISTS) -> None:
         self.dice = random.Random(seed)
         self.times = BUSY if seed % BUSY_EVERY == BUSY_EVERY - 1 else TIMES
-        if logs is Logs.TIERED:
+        if logs.have_store:
             self.times = self.times._replace(read_only_after=SHORT_READ_ONLY)
         self.logs = logs
         self.objects = SimObjects()
@@ -96,7 +105,7 @@ class FleetWorld:
         self.told = Told()
         self.partitions = [PartitionKey(TOPIC, each) for each in range(PARTITIONS)]
         self.owner_of_epoch: dict[tuple[int, int], Incarnation] = {}
-        self._decoded: dict[tuple[CommitId, Span], list[tuple[SimBatch, int]]] = {}
+        self._decoded: dict[tuple[CommitId, Span], list[tuple[int, SimBatch, int]]] = {}
         self._judged: dict[PartitionKey, tuple[list[tuple[Span, CommitId]], list[SimBatch]]] = {}
         """All that was ever seen committed, deleted or not: it never changes."""
 
@@ -179,9 +188,9 @@ class FleetWorld:
         life = node.node.life if node.node is not None else None
         if life is None or not life.answers_reads:
             return
-        before, start = self.told.read[key], log.owned.start_offset
+        before = self.told.read[key]
         with suppress(StorageError):  # the store of segments may be away
-            for offset, each in enumerate(log.committed(), start):
+            for offset, each in log.by_offset().items():
                 assert before.setdefault(offset, each) == each, f"{key.number}:{offset} has changed"
 
     def _serving(self, key: PartitionKey) -> tuple[SimNode, ServedLog] | None:
@@ -241,11 +250,23 @@ class FleetWorld:
         if spans != part.spans:
             begin = part.spans[0][0].base_offset if part.spans else part.end
             assert len(seen) >= begin, f"{key.number} begins at {begin}, and ended at {len(seen)}"
-            seen = seen[:begin] + self._read(key, begin, part.spans)
+            seen = self._merged(key, seen, begin, part)
             values = [each.value for each in seen[part.log_start :]]
             assert len(set(values)) == len(values), f"{key.number} has a record twice: {values}"
             self._judged[key] = [*part.spans], seen
         return seen
+
+    def _merged(
+        self, key: PartitionKey, seen: Sequence[SimBatch], begin: int, part: Part
+    ) -> list[SimBatch]:
+        """What was seen before, and what the rows have: compaction may have removed some there."""
+        found = self._read(key, begin, part.spans)
+        merged = list(seen if self.logs is Logs.COMPACTED else seen[:begin])
+        for offset in range(begin, part.end):
+            if offset == len(merged):
+                merged.append(found[offset])
+            assert found.get(offset, merged[offset]) == merged[offset], f"{key.number}:{offset}"
+        return merged
 
     def _body(self, commit_id: CommitId) -> bytes | None:
         row = self.rows.wal[commit_id]
@@ -253,33 +274,44 @@ class FleetWorld:
 
     def _read(
         self, key: PartitionKey, begin: int, spans: Sequence[tuple[Span, CommitId]]
-    ) -> list[SimBatch]:
-        batches, arrivals = list[SimBatch](), list[int]()
+    ) -> dict[int, SimBatch]:
+        """Records by offset."""
+        found, arrivals, at = dict[int, SimBatch](), list[int](), begin
         for span, commit_id in spans:
-            assert span.base_offset == begin + len(batches), f"{key.number} has a gap or an overlap"
-            found = self._decoded.get((commit_id, span))
-            if found is None:
-                body = self._body(commit_id)
-                assert body is not None
-                arrived = read_part(body[span.position : span.position + span.size_bytes])
-                found = [
-                    (record, each.arrival_ms)
-                    for each in arrived
-                    for record in self._records(span.epoch, each)
-                ]
-                self._decoded[commit_id, span] = found
-            batches += [each for each, _ in found]
-            arrivals += [each for _, each in found]
-            assert begin + len(batches) == span.end_offset
-        epochs = [each.epoch for each in batches]
+            assert span.base_offset == at, f"{key.number} has a gap or an overlap"
+            for offset, record, arrival_ms in self._records_of(span, commit_id):
+                assert offset >= at, f"{key.number} has {offset} at {at}"
+                found[offset], at = record, offset + 1
+                arrivals.append(arrival_ms)
+            assert at == span.end_offset or self.logs is Logs.COMPACTED
+            assert at <= span.end_offset
+            at = span.end_offset
+        epochs = [each.epoch for each in found.values()]
         assert epochs == sorted(epochs), f"epochs of {key.number} fall: {epochs}"
         assert arrivals == sorted(arrivals), f"arrivals of {key.number} fall: {arrivals}"
-        return batches
+        return found
 
-    def _records(self, epoch: int, arrived: ArrivedBatch) -> list[SimBatch]:
-        if self.logs is Logs.LISTS:
-            return [SimBatch(epoch, arrived.arrival_ms, decoded(arrived.data))]
-        return [SimBatch(epoch, 0, value_of(each)) for each in records_in(memoryview(arrived.data))]
+    def _records_of(self, span: Span, commit_id: CommitId) -> Sequence[tuple[int, SimBatch, int]]:
+        """Offsets, records, and when they came."""
+        found = self._decoded.get((commit_id, span))
+        if found is None:
+            body = self._body(commit_id)
+            assert body is not None
+            arrived = read_part(body[span.position : span.position + span.size_bytes])
+            found = list(self._records(span, arrived))
+            self._decoded[commit_id, span] = found
+        return found
+
+    def _records(
+        self, span: Span, arrived: Sequence[ArrivedBatch]
+    ) -> Iterator[tuple[int, SimBatch, int]]:
+        for offset, each in enumerate(arrived, span.base_offset):
+            if self.logs is Logs.LISTS:
+                record = SimBatch(span.epoch, each.arrival_ms, decoded(each.data))
+                yield offset, record, each.arrival_ms
+                continue
+            for found in records_in(memoryview(each.data)):
+                yield found.offset, SimBatch(span.epoch, 0, value_of(found)), each.arrival_ms
 
     def note_owners(self) -> None:
         """One incarnation an epoch, and epochs that rise."""

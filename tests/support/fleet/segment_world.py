@@ -100,7 +100,7 @@ class Rows:
             self.copied_end = end
             kept = [each for each in self.spans[:-1] if each.span.end_offset > end]
             self.spans = kept + self.spans[-1:]
-        tiered.is_named = True
+        tiered.named(tiered.manifest)
 
     def trim(self, start: int) -> None:
         self.log_start = max(self.log_start, start)

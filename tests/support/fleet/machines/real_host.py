@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from config.topic import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.records.record import Record, read_records
 from protocol.records.scan import scan_batches
+from storage.cleaner.cleanable_logs import is_compacted
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.log.log import Log
@@ -21,6 +22,7 @@ from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng
 from tests.support.fleet.machines.sim_host import ServedLog, SimBatch, Value, decoded
 from tests.support.fleet.machines.sim_tier import SimTier, Surroundings, remote_logs
+from tests.support.records.cleaning import COMPACT
 from tests.support.worlds.handler_world import InlineLanes
 
 CONFIG = TopicConfig(
@@ -32,6 +34,7 @@ CONFIG = TopicConfig(
     file_delete_delay_ms=0,
 )
 TIERED = replace(CONFIG, remote_storage_enable=True, local_retention_ms=3000)
+COMPACTED = replace(CONFIG, cleanup_policy=COMPACT, delete_retention_ms=500)
 SYNC_SHARE = 0.4
 
 
@@ -49,9 +52,15 @@ class RealDisk:
     """A data directory that a node keeps over its restarts."""
 
     def __init__(
-        self, node_id: int, now_ms: Callable[[], int], around: Surroundings | None = None
+        self,
+        node_id: int,
+        now_ms: Callable[[], int],
+        around: Surroundings | None = None,
+        *,
+        is_compacted: bool = False,
     ) -> None:
         """`around`: of a node that puts segments in a store."""
+        self._is_compacted = is_compacted
         self._node_id = node_id
         self._clock = MachineClock(now_ms)
         self._around = around
@@ -79,7 +88,7 @@ class RealDisk:
 
     def _tiered(self, around: Surroundings, dice: random.Random) -> "RealHost":
         env = Env(self._clock, self._fs, SeededRng(dice.getrandbits(32)))
-        config = dice.choice((CONFIG, TIERED))
+        config = COMPACTED if self._is_compacted else dice.choice((CONFIG, TIERED))
         remote = remote_logs(env, around.store)
         logs = LogManager(env, "/data", lambda _: config, remote)
         self._load(logs)
@@ -99,7 +108,8 @@ class RealServedLog:
         """The offset behind a batch; that of its first arrival when it is there already."""
         log = self.owned.log
         batch = build_batch(
-            [(now_ms, None, value.encoded()) for value in values],
+            [(now_ms, value.key if self._is_compacted else None, value.encoded())
+             for value in values],
             producer_id=values[0].producer, producer_epoch=0, base_sequence=sequence,
         )  # fmt: skip
         epoch = self.owned.shard.epoch
@@ -117,20 +127,33 @@ class RealServedLog:
 
     def committed(self) -> list[SimBatch]:
         """As readers see it; when each came is the rows' affair."""
+        return list(self.by_offset().values())
+
+    def by_offset(self) -> Mapping[int, SimBatch]:
         log = self.owned.log
         begin, end = log.snapshot.log_start_offset, log.snapshot.high_watermark
         assert end == self.owned.durable_offset
-        found, at = list[SimBatch](), begin
+        found = dict(self._records(begin, end))
+        assert self._is_compacted or list(found) == list(range(begin, end)), "there is a gap"
+        return found
+
+    def _records(self, begin: int, end: int) -> Iterator[tuple[int, SimBatch]]:
+        log, at = self.owned.log, begin
         while at < end:
             view = memoryview(read_settled(log, at, 1 << 20, end).read())
-            for record in records_in(view):
-                if record.offset >= at:
-                    epoch = log.epochs.epoch_at(record.offset)
-                    assert epoch is not None
-                    assert record.offset == begin + len(found)
-                    found.append(SimBatch(epoch, 0, value_of(record)))
-            at = begin + len(found)
-        return found
+            if not view:
+                return  # compaction has left nothing behind
+            for row in scan_batches(view).batches:
+                for record in read_records(view[row[0] : row[0] + row[5]]):
+                    if record.offset >= at:
+                        epoch = log.epochs.epoch_at(record.offset)
+                        assert epoch is not None
+                        yield record.offset, SimBatch(epoch, 0, value_of(record))
+                at = max(at, row[2] + 1)
+
+    @property
+    def _is_compacted(self) -> bool:
+        return is_compacted(self.owned.log.config)
 
 
 class RealHost:

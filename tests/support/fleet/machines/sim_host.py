@@ -5,13 +5,15 @@ own batches, and takes none twice, as a real one does by producer states.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import StoredBatch
 from broker.fleet.host import BytesOf, OwnedLog, ShardHost, WriteCommits
 from tests.support.fleet.machines.sim_tier import SimTier
+
+KEYS = 3
 
 
 class Value(NamedTuple):
@@ -22,6 +24,11 @@ class Value(NamedTuple):
 
     def encoded(self) -> bytes:
         return b"%d,%d" % self
+
+    @property
+    def key(self) -> bytes:
+        """The key of its record in a compacted topic."""
+        return b"%d" % (self.sequence % KEYS)
 
 
 def decoded(data: bytes) -> Value:
@@ -52,6 +59,9 @@ class ServedLog(Protocol):
 
     def committed(self) -> list[SimBatch]:
         """All that readers see, from the log's start."""
+
+    def by_offset(self) -> Mapping[int, SimBatch]:
+        """The same, by offset."""
 
 
 class Host(Protocol):
@@ -146,6 +156,9 @@ class SimLog:
 
     def committed(self) -> list[SimBatch]:
         return self._batches[: self.durable_offset]
+
+    def by_offset(self) -> Mapping[int, SimBatch]:
+        return dict(enumerate(self.committed()))
 
 
 class SimHost:

@@ -33,6 +33,13 @@ class Logs(Enum):
     REAL = auto()
     TIERED = auto()
     """Real ones, of which segments go to a store."""
+    COMPACTED = auto()
+    """The same, of a topic that is compacted."""
+
+    @property
+    def have_store(self) -> bool:
+        """True of those that have segments in a store."""
+        return self in {Logs.TIERED, Logs.COMPACTED}
 
 
 class NodeClock:
@@ -86,9 +93,11 @@ class SimNode:
         self.disk: MachineDisk = Disk()
         if world.logs is not Logs.LISTS:
             around = None
-            if world.logs is Logs.TIERED:
+            if world.logs.have_store:
                 around = Surroundings(world.segments.reached(), self.clock, world.dice)
-            self.disk = RealDisk(node_id, self.clock.wall_ms, around)
+            self.disk = RealDisk(
+                node_id, self.clock.wall_ms, around, is_compacted=world.logs is Logs.COMPACTED
+            )
         self.host: Host = self.disk.host(world.dice)
         self.node: FleetNode | None = None
         self.tasks: list[asyncio.Task[None]] = []

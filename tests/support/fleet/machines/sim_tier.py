@@ -24,8 +24,11 @@ from broker.tier.tiering import Tiering
 from broker.tier.tiering_parts import TierParts
 from broker.tier.trash import Trash
 from config.broker import BrokerConfig
+from storage.cleaner.cleanable_logs import is_compacted, learn_ages, verdict_on
+from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.directory.log_manager import LogManager
 from storage.env import Env
+from storage.errors import StorageError
 from storage.log.log import Log
 from storage.tier.object_cache import ObjectCache
 from storage.tier.orphans import OrphanSweep, SweepOrder
@@ -39,8 +42,9 @@ CACHE_DIR, CACHE_BYTES = "/cache", 1 << 20
 SETTINGS = BrokerConfig(horolog_tier_max_lag_ms=4000)
 LANE_RATE, TURN_RATE, ROUND_RATE = 50.0, 200.0, 0.5
 """Of waits by the dice: one in so many seconds."""
-SWEEP_SHARE = 0.2
-"""Rounds after which there is a sweep."""
+SWEEP_SHARE, CLEAN_SHARE = 0.2, 0.5
+"""Rounds after which there is a sweep, and a run of the cleaner."""
+MEMORY = CleaningMemory(24 * 4096, 0.9, 1 << 16)
 
 
 class Waits(Protocol):
@@ -170,7 +174,7 @@ class SimTier:
         owned: Callable[[Log], LocalLog | None],
     ) -> None:
         """Nothing was asked. `remote`: the parts in the store, as the directory knows them."""
-        self._logs, self._around = logs, around
+        self._logs, self._env, self._around = logs, env, around
         self._rows: Callable[[], RowsOfLogs | None] = lambda: None
         store, clock, dice = around
         self._lane = SlowLane(clock, dice)
@@ -179,7 +183,7 @@ class SimTier:
         self.part = StorePart(SegmentParts(logs, store, env), remote, lane)
         self._sweep = OrphanSweep(store, env.clock, remote.find)
         self._tier = self._made(remote, env)
-        segments = LedSegments(owned, self._rows_now)
+        segments = self._segments = LedSegments(owned, self._rows_now)
         topics: Any = TopicsOfLogs(logs, Turns(self._turns))
         config: Any = OneConfig(SETTINGS)
         space: Any = PlentyOfSpace()
@@ -213,10 +217,34 @@ class SimTier:
             await clock.sleep(dice.expovariate(ROUND_RATE))
             try:
                 await self.tiering.run()
+                if dice.random() < CLEAN_SHARE:
+                    await self._clean()
                 if dice.random() < SWEEP_SHARE:
                     await self.sweep(sweep_rest)
             except Exception as fault:  # noqa: BLE001 - it is counted, and nothing is to be
                 failed("tier", fault)
+
+    async def _clean(self) -> None:
+        """A run of the cleaner over each log that is led here, as far as the store answers."""
+        for log in list(self._logs.logs.values()):
+            if is_compacted(log.config) and self._segments.is_led(log):
+                with suppress(StorageError):
+                    await self._turns.run(self._cleaned, log)
+
+    def _cleaned(self, log: Log) -> None:
+        if log.is_closed or not self._segments.is_led(log):
+            return
+        log.roll()
+        log.mark_durable(log.sync())
+        assert learn_ages(log, 1 << 30)
+        logs, env = self._logs, self._env
+        verdict = verdict_on(log, logs.cleaner_offsets, env.clock.now_ms())
+        run = Cleaning(log, verdict, MEMORY, env, self.part.remote.of(log))
+        for part in run.slices():
+            if part.in_turn is not None:
+                part.in_turn()
+        logs.bury(log, run.replaced)
+        logs.cleaned(log, run.first_dirty, run.stats.next_horizon_ms)
 
     async def sweep(self, rest: float) -> None:
         """One round of the sweep, if the store answers."""

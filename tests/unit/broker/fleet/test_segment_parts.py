@@ -1,10 +1,14 @@
 """Logs that are in segments in the store: each leader has what is committed, wherever it is."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from broker.fleet.catalog.rows import CommittedSpan, OwnedShard
 from broker.fleet.frame import ArrivedBatch
+from storage.tier.manifest import RemoteSegment
 from storage.tier.port import StoreError
+from storage.tier.tiered_log import TieredLog
 from tests.support.fleet.segment_history import STEPS, History, play_segments, swept_segments
 
 HISTORIES = 40
@@ -49,6 +53,42 @@ async def test_a_node_that_never_served_a_log_sweeps_nothing_of_its_leader() -> 
     history.leader = other
     assert history.sweep() == 0
     assert set(history.store.objects) == before
+
+
+async def test_segments_that_the_rows_name_stay_until_they_name_others() -> None:
+    """Compaction has put others in their place, in a manifest that the rows do not have yet."""
+    history = History(0, is_compacted=True)
+    history.leader = leader = history.nodes[0]
+    await leader.lead(history.rows)
+    await history.write()
+    history.log.log.roll()
+    _mirror(history)
+    history.rows.name(leader.tiered)
+    leader.tiered.show()
+    named = {
+        key for row in leader.tiered.manifest.segments for key in leader.tiered.objects_of(row)
+    }
+    await history.clean()
+    _mirror(history)
+    replaced = _objects_of(leader.tiered, leader.tiered.replaced)
+    assert replaced
+    history.sweep()
+    assert named <= set(history.store.objects)
+    history.rows.name(leader.tiered)
+    leader.tiered.show()
+    history.sweep()
+    assert not replaced & set(history.store.objects)
+
+
+def _objects_of(tiered: TieredLog, rows: Iterable[RemoteSegment]) -> set[str]:
+    return {key for row in rows for key in tiered.objects_of(row)}
+
+
+def _mirror(history: History) -> None:
+    tiered, logs = history.leader.tiered, history.leader.logs
+    history.log.log.mark_durable(history.log.log.sync())
+    while tiered.mirror_next(lambda _: None, logs.cleaner_offsets.clean_part(("t", 0))):
+        pass
 
 
 async def test_a_sweep_takes_what_nobody_names_and_nothing_that_counts() -> None:
