@@ -205,7 +205,8 @@ class _Loading:
     def _load_producers(self, segments: tuple[Segment, ...], up_to: int) -> None:
         """The newest sound snapshot, then the batches after it.
 
-        One from before the log's first segment is of no use: the batches between are gone.
+        One from before the log's first segment is of no use: the batches between are gone. So are
+        those of producers that compaction has removed: snapshots know of them.
         """
         first = self._segments[0].base_offset
         producer_snapshots.load_newest(
@@ -246,6 +247,8 @@ class _Loading:
             durable_below=max(durable, synced),
             gaps_below=self._gaps_below(),
         ).run(self._producers, epochs)
+        if self._gaps_below() and result.corruption is None:
+            self._load_producers(result.segments, result.end_offset)
         self._producers.end_offset = result.end_offset
         self._settle_mark(result)
         if synced > result.end_offset and result.corruption is None:

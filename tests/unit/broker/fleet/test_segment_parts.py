@@ -6,10 +6,16 @@ import pytest
 
 from broker.fleet.catalog.rows import CommittedSpan, OwnedShard
 from broker.fleet.frame import ArrivedBatch
+from protocol.records.builder import build_batch
 from storage.tier.manifest import RemoteSegment
 from storage.tier.port import StoreError
 from storage.tier.tiered_log import TieredLog
-from tests.support.fleet.segment_history import STEPS, History, play_segments, swept_segments
+from tests.support.fleet.segment_history import (
+    STEPS,
+    History,
+    play_segments,
+    swept_segments,
+)
 
 HISTORIES = 40
 ONCE_LOST = (500181,)
@@ -82,6 +88,34 @@ async def test_segments_that_the_rows_name_stay_until_they_name_others() -> None
 
 def _objects_of(tiered: TieredLog, rows: Iterable[RemoteSegment]) -> set[str]:
     return {key for row in rows for key in tiered.objects_of(row)}
+
+
+async def test_a_leader_knows_producers_whose_batches_were_compacted_away() -> None:
+    """The latest of one is not committed: compaction kept that, and not what was."""
+    history = History(0, is_compacted=True)
+    history.leader = leader = history.nodes[0]
+    await leader.lead(history.rows)
+    sent = [_batch(1, 0), _batch(2, 0)]
+    offsets = [history.send(each) for each in sent]
+    history.rows.commit(history.log)
+    history.log.log.roll()
+    history.send(_batch(1, 1))
+    await history.clean()
+    _mirror(history)
+    history.rows.name(leader.tiered)
+    assert leader.tiered.manifest.end_offset == len(sent)
+    history.leader = other = history.nodes[1]
+    await other.lead(history.rows)
+    assert [history.send(each) for each in sent] == offsets
+    assert history.log.end_offset == len(sent)
+
+
+def _batch(producer: int, sequence: int) -> bytes:
+    return bytes(
+        build_batch(
+            [(1, b"key", b"7")], producer_id=producer, producer_epoch=0, base_sequence=sequence
+        )
+    )
 
 
 def _mirror(history: History) -> None:
