@@ -259,7 +259,7 @@ class FleetWorld:
     def _merged(
         self, key: PartitionKey, seen: Sequence[SimBatch], begin: int, part: Part
     ) -> list[SimBatch]:
-        """All that was seen before, with what the rows have: compaction may have removed some there."""
+        """All that was seen, and what the rows have: compaction may have removed some there."""
         found = self._read(key, begin, part.spans)
         merged = list(seen if self.logs is Logs.COMPACTED else seen[:begin])
         for offset in range(begin, part.end):
