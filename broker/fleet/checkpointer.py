@@ -89,6 +89,9 @@ class CommittedSpans:
     def _keep(self, found: LogSpans, spans: list[CommittedSpan]) -> None:
         self.room.changed(_in_rows(spans) - _in_rows(found.spans))
         found.spans[:] = spans
+        in_rows = (each.span.base_offset for each in spans if each.object_key is None)
+        end = spans[-1].span.end_offset if spans else 0
+        found.log.settled(next(in_rows, end))
 
     def _of(self, log: OwnedLog) -> LogSpans | None:
         found = self.logs.get(log.partition)

@@ -36,6 +36,9 @@ class OwnedLog(Protocol):
     def mark_durable(self, offset: int) -> None:
         """Notes that everything below is committed."""
 
+    def settled(self, offset: int) -> None:
+        """Notes that batches below are not asked for any more: none of them is in a row alone."""
+
 
 class WriteCommits(Protocol):
     """Operations of an incarnation's committer that writers use."""

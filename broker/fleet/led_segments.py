@@ -9,6 +9,7 @@ from broker.fleet.catalog.port import CatalogError
 from broker.fleet.host import OwnedLog
 from storage.errors import LogOffline, StorageError
 from storage.log.log import Log
+from storage.tier.names import epoch_of
 from storage.tier.tiered_log import TieredLog
 
 NAMED_SECONDS = 15.0
@@ -44,7 +45,12 @@ class LedSegments:
         return self._owned(log) is not None
 
     async def named(self, tiered: TieredLog) -> None:
-        """Its present manifest counts. LogOffline: the log is another's; NotNamed."""
+        """Its present manifest counts. LogOffline: the log is another's, or led here in another
+        epoch by now, whose manifests have numbers of their own; NotNamed.
+        """
+        owned = self._owned(tiered.log)
+        if owned is not None and owned.shard.epoch != epoch_of(tiered.keys):
+            raise LogOffline(tiered.log.files.path, "it is led here once more")
         manifest = tiered.manifest
         number, end_offset = manifest.number, manifest.end_offset
         if number and self._named.get(tiered, 0) < number:

@@ -19,6 +19,7 @@ from protocol.errors import DecodeError
 from protocol.records.batch import read_header
 from storage.cleaner.cleanable_logs import is_compacted
 from storage.directory.log_manager import LogManager
+from storage.errors import LogOffline
 from storage.log.following import (
     EpochRange,
     agreed_end,
@@ -63,8 +64,12 @@ class LocalLog:
         return self.log.snapshot.log_end_offset
 
     def batches(self, begin: int, end: int, max_bytes: int) -> Sequence[StoredBatch]:
-        """As the port has it. StorageError."""
-        found = list[StoredBatch]()
+        """As the port has it. StorageError; LogOffline for batches of which it is not known when
+        each came: their commits say it.
+        """
+        kept, found = self.log.arrivals, list[StoredBatch]()
+        if kept is not None and begin < kept.begin:
+            raise LogOffline(self.log.files.path, f"arrivals are known from {kept.begin} on")
         while begin < end and max_bytes > 0:  # one read ends with its segment
             part = [StoredBatch(*each) for each in batches_between(self.log, begin, end, max_bytes)]
             if not part:
@@ -73,6 +78,11 @@ class LocalLog:
             begin = part[-1].last_offset + 1
             max_bytes -= sum(len(each.data) for each in part)
         return found
+
+    def settled(self, offset: int) -> None:
+        """As the port has it."""
+        if self.log.arrivals is not None:
+            self.log.arrivals.forget(offset)
 
     def mark_durable(self, offset: int) -> None:
         """As the port has it: readers see it from now on."""
@@ -142,6 +152,7 @@ class LocalLogs:
         else:
             log = await self._led(self._away, row, shard)
         log.durability.counts_commits = True
+        log.keep_arrivals()
         have = log.snapshot.log_end_offset
         for committed in row.spans:
             if committed.span.end_offset > have:

@@ -103,6 +103,13 @@ class LogAppender:
         if self._writer is not None:
             self._writer.reconfigure(config)
 
+    @property
+    def last_arrival_ms(self) -> int:
+        """Arrival of the last batch that was appended."""
+        indexes = self.segments[-1].indexes
+        assert indexes is not None
+        return indexes.zones.last_arrival_ms
+
     def needs_lane(self, records: memoryview) -> bool:
         """True when checking these records takes too long for the loop."""
         return self._batch_rules.needs_lane(records)

@@ -103,14 +103,15 @@ def batches_between(log: Log, begin: int, end: int, max_bytes: int) -> Iterator[
         view = memoryview(read_settled(log, begin, max_bytes, end).read())
     except KafkaError as error:  # its start is behind them now
         raise LogOffline(log.files.path, error.message) from error
-    next_offset = begin
+    next_offset, kept = begin, log.arrivals
     zones = _zones_at(log, begin)  # a read ends with its segment
     for row in scan_batches(view).batches:
         if row[1] != next_offset:
             raise LogOffline(log.files.path, f"offsets {next_offset} to {row[1]} are missing")
         next_offset = row[2] + 1
+        arrival_ms = None if kept is None else kept.of(row[1])
         yield LogBatch(
-            row[1], row[2], row[4], _arrival(zones, row),
+            row[1], row[2], row[4], _arrival(zones, row) if arrival_ms is None else arrival_ms,
             bytes(view[row[0] : row[0] + row[5]]),
         )  # fmt: skip
 

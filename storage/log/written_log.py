@@ -22,6 +22,7 @@ from storage.log.appender import LogAppender
 from storage.log.compaction_state import Compaction
 from storage.log.durability import Durability
 from storage.log.reader import read
+from storage.log.recent_arrivals import RecentArrivals
 from storage.log.segment_tiers import SegmentTiers
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates, RememberedBatch
@@ -47,6 +48,7 @@ class WrittenLog:
         "_start_is_durable",
         "_start_offset",
         "_tail",
+        "arrivals",
         "compaction",
         "config",
         "corruption",
@@ -90,6 +92,8 @@ class WrittenLog:
         self.corruption = loaded.corruption
         """The damage above which the log is kept as it is, and not written or read; or None."""
         self._appender = LogAppender(loaded, config, env, indexes)
+        self.arrivals: RecentArrivals | None = None
+        """Those of single batches, where they are kept."""
         self.search: LogSearch = LogSearch(indexes, self)
         self.durability: Durability = Durability(env.clock, loaded.end_offset, config)
         self._gate, self._has_marks = Lock(), False
@@ -129,6 +133,10 @@ class WrittenLog:
     def first_dirty_at(self) -> float | None:
         """Since when (monotonic seconds) something is unsynced; None if nothing is."""
         return self.durability.first_dirty_at
+
+    def keep_arrivals(self) -> None:
+        """Has arrivals of single batches kept, from the log's end on."""
+        self.arrivals = RecentArrivals(self._appender.end_offset)
 
     @property
     def producers(self) -> ProducerStates:
@@ -186,6 +194,8 @@ class WrittenLog:
             if isinstance(placed, RememberedBatch):
                 return self._duplicate(placed, acks_all=acks_all)
             base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty = placed
+            if self.arrivals is not None:
+                self.arrivals.add(base_offset, appender.last_arrival_ms)
             durability = self.durability
             waits = durability.promises(last_offset, acks_all=acks_all)
             if waits:

@@ -25,6 +25,7 @@ KINDS = (
     "kill", "kill", "stop", "stop", "cut", "mend", "outage", "step", "store", "drain", "noise",
     "wall",
 )  # fmt: skip
+KINDS_WITH_STORE = ("fence", "fence")
 MINUTES_10 = 600_000
 PEACE_SECONDS = 90.0
 """Longest time after the last fault until all is answered."""
@@ -60,7 +61,7 @@ class Faults:
     async def happen(self) -> None:
         """One of them, by the dice."""
         dice = self.world.dice
-        kind = dice.choice(KINDS)
+        kind = dice.choice(KINDS + KINDS_WITH_STORE * self.world.logs.have_store)
         self.happened[kind] += 1
         await getattr(self, f"_{kind}")(dice.choice(self.world.nodes))
 
@@ -83,6 +84,12 @@ class Faults:
 
     async def _store(self, _: SimNode) -> None:
         self.world.objects.is_away = not self.world.objects.is_away
+
+    async def _fence(self, node: SimNode) -> None:
+        """Others took it for gone, and it is there: it may take its shards once more itself."""
+        row = self.world.rows.node_rows.get(node.node_id)
+        if row is not None:
+            await self.world.rows.fence(row.incarnation, row.renewals)
 
     async def _drain(self, node: SimNode) -> None:
         await self.world.rows.drain(node.node_id, draining=self.world.dice.random() < 0.5)
@@ -120,6 +127,8 @@ class Faults:
         for node in self.world.nodes:
             way = node.way
             way.is_cut = False
+            if node.host.tier is not None:
+                node.host.tier.hasten()
             way.lost_question = way.lost_answer = way.late = way.doubled = 0.0
             await self.world.rows.drain(node.node_id, draining=False)
 

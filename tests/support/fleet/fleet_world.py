@@ -82,7 +82,10 @@ class WatchedRows(ModelCatalog):
     async def name_manifest(self, order: Naming) -> CommitAnswer:
         if order.partition in self.parts:
             self._world.committed(order.partition)
-        return await super().name_manifest(order)
+        answer = await super().name_manifest(order)
+        if answer is CommitAnswer.OK:
+            self._world.named.check(order.partition, self.parts[order.partition])
+        return answer
 
 
 class FleetWorld:
@@ -106,6 +109,7 @@ class FleetWorld:
         self.partitions = [PartitionKey(TOPIC, each) for each in range(PARTITIONS)]
         self.owner_of_epoch: dict[tuple[int, int], Incarnation] = {}
         self._decoded: dict[tuple[CommitId, Span], list[tuple[int, SimBatch, int]]] = {}
+        self._arrived: dict[tuple[PartitionKey, int], int] = {}
         self._judged: dict[PartitionKey, tuple[list[tuple[Span, CommitId]], list[SimBatch]]] = {}
         """All that was ever seen committed, deleted or not: it never changes."""
 
@@ -311,6 +315,9 @@ class FleetWorld:
                 yield offset, record, each.arrival_ms
                 continue
             for found in records_in(memoryview(each.data)):
+                place = span.partition, found.offset
+                came = self._arrived.setdefault(place, each.arrival_ms)
+                assert came == each.arrival_ms, f"{place} came at {came}"
                 yield found.offset, SimBatch(span.epoch, 0, value_of(found)), each.arrival_ms
 
     def note_owners(self) -> None:

@@ -150,6 +150,9 @@ class SimLog:
             for offset, each in enumerate(self._batches[begin:end], begin)
         ]
 
+    def settled(self, offset: int) -> None:
+        """A list knows all arrivals."""
+
     def mark_durable(self, offset: int) -> None:
         assert offset <= len(self._batches)
         self.durable_offset = max(self.durable_offset, offset)

@@ -40,8 +40,9 @@ from storage.tier.tiered_log import TieredLog
 T = TypeVar("T")
 CACHE_DIR, CACHE_BYTES = "/cache", 1 << 20
 SETTINGS = BrokerConfig(horolog_tier_max_lag_ms=4000)
-LANE_RATE, TURN_RATE, ROUND_RATE = 50.0, 200.0, 0.5
-"""Of waits by the dice: one in so many seconds."""
+QUICK_RATE = 50.0
+LANE_RATES, TURN_RATE, ROUND_RATE = (QUICK_RATE, QUICK_RATE, 0.3), 200.0, 0.5
+"""Of waits by the dice: so many a second; lanes of some processes are slow."""
 SWEEP_SHARE, CLEAN_SHARE = 0.2, 0.5
 """Rounds after which there is a sweep, and a run of the cleaner."""
 MEMORY = CleaningMemory(24 * 4096, 0.9, 1 << 16)
@@ -65,7 +66,7 @@ class Surroundings(NamedTuple):
 class SlowLane:
     """A lane of threads: work that was begun ends, whoever waited for it."""
 
-    def __init__(self, clock: Waits, dice: random.Random, rate: float = LANE_RATE) -> None:
+    def __init__(self, clock: Waits, dice: random.Random, rate: float) -> None:
         """Nothing is begun."""
         self._clock = clock
         self._dice = dice
@@ -78,6 +79,10 @@ class SlowLane:
         self._running.add(task)
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def hasten(self) -> None:
+        """Work that begins from now on takes moments."""
+        self._rate = QUICK_RATE
 
     def kill(self) -> None:
         """The process is gone, and its threads."""
@@ -177,7 +182,7 @@ class SimTier:
         self._logs, self._env, self._around = logs, env, around
         self._rows: Callable[[], RowsOfLogs | None] = lambda: None
         store, clock, dice = around
-        self._lane = SlowLane(clock, dice)
+        self._lane = SlowLane(clock, dice, dice.choice(LANE_RATES))
         self._turns = SlowLane(clock, dice, TURN_RATE)
         lane: Any = self._lane
         self.part = StorePart(SegmentParts(logs, store, env), remote, lane)
@@ -260,6 +265,10 @@ class SimTier:
     def tiered(self, topic: str, partition: int) -> TieredLog:
         """The part in the store of a log that is here."""
         return self.part.remote.logs[topic, partition]
+
+    def hasten(self) -> None:
+        """Peace: its lanes are quick."""
+        self._lane.hasten()
 
     def kill(self) -> None:
         """The process is gone."""

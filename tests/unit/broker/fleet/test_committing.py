@@ -65,6 +65,9 @@ class OwnLog(SimpleNamespace):
         data = bytes(self.batch_bytes)
         return [StoredBatch(at, at, 0, 0, data) for at in range(begin, min(end, begin + count))]
 
+    def settled(self, offset: int) -> None:
+        self.settled_at = offset
+
     def mark_durable(self, offset: int) -> None:
         self.durable_offset = max(offset, self.durable_offset)
 

@@ -18,7 +18,8 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.frame import ArrivedBatch, CorruptFrame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.local_logs import LocalLog
 from protocol.records.builder import build_batch
-from storage.errors import StorageError
+from storage.errors import LogOffline, StorageError
+from storage.log.following import batches_between
 from tests.support.fleet.commits import HeldCommits
 from tests.support.fleet.machines.real_host import RealDisk, RealHost
 from tests.support.fleet.machines.sim_host import SimBatch, Value
@@ -117,9 +118,30 @@ async def test_what_another_owner_committed_comes(node: Node, other: Node) -> No
     assert committed.asked == [0, 3]
     found = node.host.served[KEY].committed()
     assert found == [SimBatch(1 + (each > 2), 0, Value(1, each)) for each in range(9)]
-    assert [each.arrival_ms for each in third.batches(0, 9, 1 << 20)] == [
-        each.arrival_ms for each in second.batches(0, 9, 1 << 20)
+    assert [each.arrival_ms for each in third.batches(3, 9, 1 << 20)] == [
+        each.arrival_ms for each in second.batches(3, 9, 1 << 20)
     ]
+
+
+async def test_each_batch_is_committed_with_the_time_when_it_came(node: Node) -> None:
+    """Those of a zone may be hours apart; its row has the first and the last."""
+    log = await node.load(Committed(), 1)
+    times = []
+    for number, later_ms in enumerate((0, 36_000_000, 10_000)):
+        node.now_ms += later_ms
+        times += [each.arrival_ms for each in node.write(log, range(number, number + 1), epoch=1)]
+    assert times == [NOW + 1, NOW + 36_000_002, NOW + 36_010_003]
+    assert [each.arrival_ms for each in log.batches(0, 3, 1 << 20)] == times
+    assert [each.arrival_ms for each in log.batches(1, 3, 1 << 20)] == times[1:]
+
+
+async def test_arrivals_that_are_not_known_are_those_of_the_commits(node: Node) -> None:
+    log = await node.load(Committed(), 1)
+    node.write(log, range(3), epoch=1)
+    log.settled(2)
+    assert [each.base_offset for each in log.batches(2, 3, 1 << 20)] == [2]
+    with pytest.raises(LogOffline, match="from 2 on"):
+        log.batches(0, 3, 1 << 20)
 
 
 async def test_producers_are_known_as_they_were(node: Node, other: Node) -> None:
@@ -174,7 +196,7 @@ async def test_a_log_whose_start_is_in_the_middle_of_a_batch_comes_to_every_disk
     for epoch in (3, 4):
         loaded = await node.load(committed, epoch)
         assert (loaded.start_offset, loaded.end_offset) == (3, 10)
-        batches = loaded.batches(5, 10, 1 << 20)
+        batches = batches_between(loaded.log, 5, 10, 1 << 20)
         assert [(each.base_offset, each.last_offset) for each in batches] == [(5, 9)]
         assert len(loaded.log.read(3, 1 << 20, up_to=10, min_one_batch=True).read()) > 0
 

@@ -6,7 +6,10 @@ import pytest
 
 from broker.fleet.catalog.rows import CommittedSpan, OwnedShard
 from broker.fleet.frame import ArrivedBatch
+from broker.fleet.host import OwnedLog
+from broker.fleet.led_segments import LedSegments
 from protocol.records.builder import build_batch
+from storage.errors import LogOffline
 from storage.tier.manifest import RemoteSegment
 from storage.tier.port import StoreError
 from storage.tier.tiered_log import TieredLog
@@ -108,6 +111,40 @@ async def test_a_leader_knows_producers_whose_batches_were_compacted_away() -> N
     await other.lead(history.rows)
     assert [history.send(each) for each in sent] == offsets
     assert history.log.end_offset == len(sent)
+
+
+async def test_a_manifest_of_an_earlier_epoch_is_not_named_in_the_present_one() -> None:
+    """The same log, led once more by the same node while a copy was under way."""
+    history = History(0)
+    history.leader = leader = history.nodes[0]
+    await leader.lead(history.rows)
+    await history.write()
+    history.log.log.roll()
+    before, first = leader.tiered, history.log.log
+    before.copy_next(lambda _: None)
+    await leader.lead(history.rows)
+    assert history.log.log is first
+    asked = _Asked()
+    segments = LedSegments(lambda log: history.log if log is first else None, lambda: asked)
+    with pytest.raises(LogOffline, match="once more"):
+        await segments.named(before)
+    leader.tiered.copy_next(lambda _: None)
+    await segments.named(leader.tiered)
+    assert asked.names == [(2, 1)]
+
+
+class _Asked:
+    """Rows that take every name."""
+
+    def __init__(self) -> None:
+        self.names: list[tuple[int, int]] = []
+
+    async def name_manifest(self, log: OwnedLog, number: int, _: int) -> bool:
+        self.names.append((log.shard.epoch, number))
+        return True
+
+    async def trim(self, _: OwnedLog) -> bool:
+        return True
 
 
 def _batch(producer: int, sequence: int) -> bytes:
