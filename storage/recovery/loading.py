@@ -205,8 +205,7 @@ class _Loading:
     def _load_producers(self, segments: tuple[Segment, ...], up_to: int) -> None:
         """The newest sound snapshot, then the batches after it.
 
-        One from before the log's first segment is of no use: the batches between are gone. So are
-        those of producers that compaction has removed: snapshots know of them.
+        One from before the log's first segment is of no use: the batches between are gone.
         """
         first = self._segments[0].base_offset
         producer_snapshots.load_newest(
@@ -239,15 +238,16 @@ class _Loading:
         )
         durable = known.recovery_point if damaged_from == NOT_DAMAGED else damaged_from
         synced = synced_mark.load(self._files)
+        gaps_below = self._gaps_below()
         result = LogRecovery(
             segments,
             scan_from,
             IndexRules.of(self._config),
             synced_below=known.recovery_point,
             durable_below=max(durable, synced),
-            gaps_below=self._gaps_below(),
+            gaps_below=gaps_below,
         ).run(self._producers, epochs)
-        if self._gaps_below() and result.corruption is None:
+        if gaps_below and result.corruption is None:  # batches of producers may have been compacted
             self._load_producers(result.segments, result.end_offset)
         self._producers.end_offset = result.end_offset
         self._settle_mark(result)

@@ -14,8 +14,6 @@ from typing import NamedTuple
 from broker.fleet.catalog.rows import ManifestName
 from broker.fleet.local_logs import LocalLog
 from protocol.records.builder import build_batch
-from storage.cleaner.cleanable_logs import learn_ages, verdict_on
-from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.env import Env
 from storage.errors import LogOffline, StorageError
 from storage.log.compaction_state import CleanPart
@@ -27,7 +25,7 @@ from storage.tier.tiered_log import TieredLog
 from tests.support.disk.simenv import SeededRng
 from tests.support.fleet.machines.real_host import CONFIG
 from tests.support.fleet.segment_world import KEY, Clock, Node, Rows, check
-from tests.support.records.cleaning import COMPACT
+from tests.support.records.cleaning import COMPACT, clean_tiered
 from tests.support.tier.memory_store import MemoryStore
 
 STEPS, KEYS = 60, 5
@@ -152,19 +150,9 @@ class History:
 
     async def clean(self) -> None:
         """A run of the leader's cleaner."""
-        log, logs = self.log.log, self.leader.logs
-        log.roll()
-        log.mark_durable(log.sync())
-        assert learn_ages(log, 1 << 30)
-        verdict = verdict_on(log, logs.cleaner_offsets, self.clock.now_ms())
-        memory = CleaningMemory(24 * 4096, 0.9, 1 << 16)
-        env = Env(self.clock, self.leader.fs, SeededRng(2))
-        run = Cleaning(log, verdict, memory, env, self.leader.tiered)
-        for part in run.slices():
-            if part.in_turn is not None:
-                part.in_turn()
-        logs.bury(log, run.replaced)
-        logs.cleaned(log, run.first_dirty, run.stats.next_horizon_ms)
+        leader = self.leader
+        env = Env(self.clock, leader.fs, SeededRng(2))
+        clean_tiered(self.log.log, leader.logs, env, leader.tiered)
 
     async def drop(self) -> None:
         tiered, log = self.leader.tiered, self.log.log

@@ -19,7 +19,6 @@ from broker.fleet.segment_parts import SegmentParts
 from broker.state.reading import batches_of
 from config.topic import TopicConfig
 from protocol.records.record import read_records
-from protocol.records.scan import scan_batches
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.log.following import batches_between
@@ -30,6 +29,7 @@ from storage.tier.tiered_log import TieredLog
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng
 from tests.support.fleet.commits import HeldCommits
+from tests.support.fleet.machines.real_host import records_between
 from tests.support.tier.memory_store import MemoryStore
 from tests.support.worlds.handler_world import InlineLanes
 
@@ -203,22 +203,8 @@ def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
 
 def records_of(log: LocalLog, begin: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
     """Value and epoch by offset."""
-    at = begin
-    while at < end:
-        data = log.log.read(at, 1 << 20, up_to=end, min_one_batch=True)
-        while data.unverified is not None:
-            data.unverified.settle()
-            data = log.log.read(at, 1 << 20, up_to=end, min_one_batch=True)
-        view = memoryview(data.read())
-        if not view:
-            return  # compaction has left nothing behind
-        for row in scan_batches(view).batches:
-            for record in read_records(view[row[0] : row[0] + row[5]]):
-                if record.offset >= at:
-                    epoch = log.log.epochs.epoch_at(record.offset)
-                    assert epoch is not None
-                    yield record.offset, (int(record.value or b""), epoch)
-            at = max(at, row[2] + 1)
+    for record, epoch in records_between(log.log, begin, end):
+        yield record.offset, (int(record.value or b""), epoch)
 
 
 def check_arrivals(rows: Rows, log: LocalLog) -> None:

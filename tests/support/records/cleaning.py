@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable
 
 from storage.cleaner.cleanable_logs import CleanerOffsets, learn_ages, verdict_on
 from storage.cleaner.cleaner import Cleaning, CleaningMemory
+from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.log.log import Log
 from storage.retention.cleanability import Verdict
+from storage.tier.tiered_log import TieredLog
 
 COMPACT = frozenset({"compact"})
 MEMORY = CleaningMemory(24 * 4096, 0.9, 4096)
+LARGER_MEMORY = CleaningMemory(24 * 4096, 0.9, 1 << 16)
 
 Row = tuple[int, bytes | None, bytes | None]
 
@@ -35,6 +38,18 @@ def clean(
         between()
     offsets.cleaned(log, run.first_dirty, run.stats.next_horizon_ms)
     return run
+
+
+def clean_tiered(log: Log, logs: LogManager, env: Env, tiered: TieredLog) -> None:
+    """One run over all of a log that goes on in a store."""
+    log.roll()
+    log.mark_durable(log.sync())
+    run = Cleaning(log, verdict(log, env, logs.cleaner_offsets), LARGER_MEMORY, env, tiered)
+    for part in run.slices():
+        if part.in_turn is not None:
+            part.in_turn()
+    logs.bury(log, run.replaced)
+    logs.cleaned(log, run.first_dirty, run.stats.next_horizon_ms)
 
 
 def compacted(rows: Iterable[tuple[int, Row]], end: int) -> list[tuple[int, Row]]:

@@ -133,23 +133,12 @@ class RealServedLog:
         log = self.owned.log
         begin, end = log.snapshot.log_start_offset, log.snapshot.high_watermark
         assert end == self.owned.durable_offset
-        found = dict(self._records(begin, end))
+        found = {
+            record.offset: SimBatch(epoch, 0, value_of(record))
+            for record, epoch in records_between(log, begin, end)
+        }
         assert self._is_compacted or list(found) == list(range(begin, end)), "there is a gap"
         return found
-
-    def _records(self, begin: int, end: int) -> Iterator[tuple[int, SimBatch]]:
-        log, at = self.owned.log, begin
-        while at < end:
-            view = memoryview(read_settled(log, at, 1 << 20, end).read())
-            if not view:
-                return  # compaction has left nothing behind
-            for row in scan_batches(view).batches:
-                for record in read_records(view[row[0] : row[0] + row[5]]):
-                    if record.offset >= at:
-                        epoch = log.epochs.epoch_at(record.offset)
-                        assert epoch is not None
-                        yield record.offset, SimBatch(epoch, 0, value_of(record))
-                at = max(at, row[2] + 1)
 
     @property
     def _is_compacted(self) -> bool:
@@ -193,6 +182,22 @@ class RealHost:
         if found is not None and found.owned is log:
             found.takes_writes = found.answers = False
             del self.served[log.partition]
+
+
+def records_between(log: Log, begin: int, end: int) -> Iterator[tuple[Record, int]]:
+    """Records with their epochs, as far as compaction has left some."""
+    at = begin
+    while at < end:
+        view = memoryview(read_settled(log, at, 1 << 20, end).read())
+        if not view:
+            return  # compaction has left nothing behind
+        for row in scan_batches(view).batches:
+            for record in read_records(view[row[0] : row[0] + row[5]]):
+                if record.offset >= at:
+                    epoch = log.epochs.epoch_at(record.offset)
+                    assert epoch is not None
+                    yield record, epoch
+            at = max(at, row[2] + 1)
 
 
 def records_in(batches: memoryview) -> Iterator[Record]:

@@ -24,8 +24,7 @@ from broker.tier.tiering import Tiering
 from broker.tier.tiering_parts import TierParts
 from broker.tier.trash import Trash
 from config.broker import BrokerConfig
-from storage.cleaner.cleanable_logs import is_compacted, learn_ages, verdict_on
-from storage.cleaner.cleaner import Cleaning, CleaningMemory
+from storage.cleaner.cleanable_logs import is_compacted
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import StorageError
@@ -36,6 +35,7 @@ from storage.tier.port import ObjectStore, StoreError
 from storage.tier.remote_logs import RemoteLogs
 from storage.tier.remote_object import Reach
 from storage.tier.tiered_log import TieredLog
+from tests.support.records.cleaning import clean_tiered
 
 T = TypeVar("T")
 CACHE_DIR, CACHE_BYTES = "/cache", 1 << 20
@@ -45,7 +45,6 @@ LANE_RATES, TURN_RATE, ROUND_RATE = (QUICK_RATE, QUICK_RATE, 0.3), 200.0, 0.5
 """Of waits by the dice: so many a second; lanes of some processes are slow."""
 SWEEP_SHARE, CLEAN_SHARE = 0.2, 0.5
 """Rounds after which there is a sweep, and a run of the cleaner."""
-MEMORY = CleaningMemory(24 * 4096, 0.9, 1 << 16)
 
 
 class Waits(Protocol):
@@ -239,17 +238,7 @@ class SimTier:
     def _cleaned(self, log: Log) -> None:
         if log.is_closed or not self._segments.is_led(log):
             return
-        log.roll()
-        log.mark_durable(log.sync())
-        assert learn_ages(log, 1 << 30)
-        logs, env = self._logs, self._env
-        verdict = verdict_on(log, logs.cleaner_offsets, env.clock.now_ms())
-        run = Cleaning(log, verdict, MEMORY, env, self.part.remote.of(log))
-        for part in run.slices():
-            if part.in_turn is not None:
-                part.in_turn()
-        logs.bury(log, run.replaced)
-        logs.cleaned(log, run.first_dirty, run.stats.next_horizon_ms)
+        clean_tiered(log, self._logs, self._env, self.part.remote.of(log))
 
     async def sweep(self, rest: float) -> None:
         """One round of the sweep, if the store answers."""
