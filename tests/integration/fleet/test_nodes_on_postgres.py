@@ -6,13 +6,14 @@ Their logs are lists and their store is in memory; the rows, the connections and
 import asyncio
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 
 import asyncpg
 import pytest
 
-from broker.fleet.bodies import CommittedBodies
+from broker.fleet.bodies import BodyGone, CommittedBodies
 from broker.fleet.catalog.line import LineLimits
 from broker.fleet.catalog.postgres import PostgresCatalog
 from broker.fleet.catalog.rows import (
@@ -45,6 +46,7 @@ LIMITS = LineLimits(connect=1, answer=1)
 TIMES = FleetTimes(
     lease=1.0, renew=0.2, watch=0.2, flush=0.002, inline_bytes=300, checkpoint=0.5, keep=60
 )
+TRIES = 5
 PATIENCE_SECONDS = 60
 
 
@@ -139,6 +141,15 @@ async def committed(
     catalog: PostgresCatalog, objects: MemoryObjects
 ) -> dict[PartitionKey, list[SimBatch]]:
     """All that the rows say, with their bytes."""
+    for _ in range(TRIES):
+        with suppress(BodyGone):  # a checkpoint took the place of commits meanwhile
+            return await _committed_now(catalog, objects)
+    return await _committed_now(catalog, objects)
+
+
+async def _committed_now(
+    catalog: PostgresCatalog, objects: MemoryObjects
+) -> dict[PartitionKey, list[SimBatch]]:
     bodies = CommittedBodies(catalog, objects)
     found = {}
     for row in await catalog.partitions(range(SHARDS)):
