@@ -96,9 +96,10 @@ def main() -> int:
         return 0
     chosen = [c for c in CELLS if any(fnmatch(c.name, p) for p in options.cells.split(","))]
     scale = SCALES[options.scale]
-    CACHE.mkdir(exist_ok=True)
+    options.data.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=CACHE, prefix="bench-")))
+        made = tempfile.TemporaryDirectory(dir=options.data, prefix="bench-")
+        scratch = Path(stack.enter_context(made))
         both = list(start_peers(options, scratch, stack))
         for peer in both:
             warm(peer, options, scale)
@@ -122,6 +123,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--against-pid", type=int, help="its process, for CPU figures")
     parser.add_argument("--only-other", action="store_true", help="leave our own broker out")
     parser.add_argument("--warm-up", type=int, metavar="MB", help="how much the other takes first")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        default=CACHE,
+        help="where the brokers have their data, e.g. on a disk in memory: /dev/shm",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser.parse_args()
 
