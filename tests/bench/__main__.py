@@ -96,7 +96,7 @@ def main() -> int:
         return 0
     chosen = [c for c in CELLS if any(fnmatch(c.name, p) for p in options.cells.split(","))]
     scale = SCALES[options.scale]
-    options.data.mkdir(exist_ok=True)
+    options.data.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         made = tempfile.TemporaryDirectory(dir=options.data, prefix="bench-")
         scratch = Path(stack.enter_context(made))
