@@ -9,9 +9,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 
 MACHINE = 254
 NETWORKS_AT_MOST = 4
+THIRDS = range(0, 240, NETWORKS_AT_MOST)
+"""Third bytes of the first network of a run."""
 
 
 def why_not() -> str | None:
@@ -32,6 +35,16 @@ def why_not() -> str | None:
     return None
 
 
+def _free_third() -> int:
+    """A third byte that no other run has: beginning with another one in each process."""
+    used = _ip("-o", "-4", "address", "show")
+    first = os.getpid() % len(THIRDS)
+    for third in chain(THIRDS[first:], THIRDS[:first]):
+        if f" 198.18.{third}.{MACHINE}/" not in used:
+            return third
+    raise RuntimeError("other runs have all networks of 198.18.0.0/16: wait until one has ended")
+
+
 class Switch:
     """Some networks, and a namespace for each node with a cable to each of them."""
 
@@ -40,7 +53,7 @@ class Switch:
         assert len(networks) <= NETWORKS_AT_MOST
         self._networks, self._nodes = tuple(networks), tuple(nodes)
         self._name = f"soak{os.getpid()}"
-        self._third = os.getpid() % 60 * NETWORKS_AT_MOST
+        self._third = _free_third()
         with ExitStack() as undo:
             undo.callback(self.end)
             self._make()
@@ -111,5 +124,5 @@ class Switch:
         return f"{self._name}-{node}"
 
 
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+def _ip(*words: str) -> str:
+    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
