@@ -32,7 +32,11 @@ from storage.errors import StorageError
 from storage.posix import real_env
 
 FORCED_EXIT = 130
-GC_THRESHOLDS = (20_000, 50, 100)  # requests make few cycles; full collections are dear
+GC_THRESHOLDS = (20_000, 10, 5)
+"""Requests make few circles of objects and full collections are dear; but what a node no longer
+leads, deleted topics and closed connections are freed by one: after a million new objects, which
+are some 100 MB, and only if they are a quarter of all.
+"""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 MAPPED_BYTES = 1 * 1024 * 1024  # buffers of this size are mapped by themselves
 KEPT_HEAP_BYTES = 8 * 1024 * 1024  # free memory at the top of a heap

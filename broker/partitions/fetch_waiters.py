@@ -146,8 +146,9 @@ class FetchWaiters:
     def _fire(self) -> None:
         ready, self._ready = self._ready, []
         for waiter in ready:
+            callback, waiter.callback = waiter.callback, _nothing  # it knows the waiter: no circle
             try:
-                waiter.callback()
+                callback()
             except Exception as error:  # noqa: BLE001 - the other fetches are answered
                 failed("waiting_fetch", error)
 
@@ -182,4 +183,4 @@ class FetchWaiters:
 
 
 def _nothing() -> None:
-    """The callback of a cancelled waiter."""
+    """The callback of a waiter that was cancelled, or has been called."""

@@ -71,6 +71,7 @@ class Segment:
     """Files `<base>.log`, `.index`, `.timeindex`, `.zones` of one partition."""
 
     __slots__ = (
+        "__weakref__",
         "_aborted",
         "arrival_floor_ms",
         "away",

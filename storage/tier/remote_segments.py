@@ -6,6 +6,8 @@ for nothing but what answers it.
 """
 
 from collections.abc import Iterable
+from functools import partial
+from weakref import ref
 
 from storage.errors import CorruptIndex, CorruptLog, FileMissing
 from storage.files.layout import LOG, SNAPSHOT, TXN_INDEX, segment_name
@@ -65,22 +67,25 @@ class RemoteSegments:
         segment.last_arrival_ms = row.last_arrival_ms
         segment.has_untimed = row.has_untimed
         key = self._keys.segment(row.base_offset, row.unique, RECORDS)
+        made = ref(segment)  # segment and object would hold each other
 
         def renewed() -> None:
-            segment.sound = VerifiedRanges(row.size_bytes)
+            segment = made()
+            if segment is not None:
+                segment.sound = VerifiedRanges(row.size_bytes)
 
-        segment.away = RemoteObject(
-            self._reach, key, row.size_bytes, renewed, lambda: self._sums(row, key)
-        )
+        sums = partial(_sums, self._reach, self._side, row, key)
+        segment.away = RemoteObject(self._reach, key, row.size_bytes, renewed, sums)
         if TXN_INDEX not in row.parts:
             segment.aborted.reset()
         self._side.know(row)
         self._made[row.unique] = segment
         return segment
 
-    def _sums(self, row: RemoteSegment, key: str) -> bytes:
-        """Checksums of the blocks of its `.log`: those that were copied, else made of all of it.
 
-        CorruptLog when it is not what was copied; StoreError.
-        """
-        return self._side.sums(row) or sums_anew(self._reach, key, row.parts[LOG])
+def _sums(reach: Reach, side: SideFiles, row: RemoteSegment, key: str) -> bytes:
+    """Checksums of the blocks of its `.log`: those that were copied, else made of all of it.
+
+    CorruptLog when it is not what was copied; StoreError.
+    """
+    return side.sums(row) or sums_anew(reach, key, row.parts[LOG])

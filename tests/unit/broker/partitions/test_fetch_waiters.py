@@ -1,6 +1,8 @@
 """Waiting fetches wake by bytes, by deadline, or because their partition changed; each once."""
 
 import asyncio
+import gc
+from weakref import ref
 
 from broker.partitions.fetch_waiters import FetchWaiters
 
@@ -42,6 +44,35 @@ async def test_the_callback_runs_after_the_caller_returned_and_only_once() -> No
     assert woken.names == []
     await settle()
     assert woken.names == ["x"]
+
+
+async def test_what_a_callback_knows_is_freed_once_it_has_run() -> None:
+    """A fetch's knows its waiter, and its request: a circle would stay until a collection."""
+    waiters, woken = make()
+    gc.disable()
+    try:
+        request = ref(_wait_as_a_fetch(waiters, woken))
+        waiters.wake("a", 5)
+        await settle()
+        assert woken.names == ["x"]
+        assert request() is None
+    finally:
+        gc.enable()
+
+
+class Asked:
+    """What a fetch asks."""
+
+
+def _wait_as_a_fetch(waiters: FetchWaiters, woken: Woken) -> Asked:
+    request = Asked()
+
+    def answer() -> None:
+        assert request is not None
+        woken("x" if waiter.done else "y")
+
+    waiter = waiters.register(["a"], 1, 60_000, answer)
+    return request
 
 
 async def test_other_partitions_do_not_wake() -> None:

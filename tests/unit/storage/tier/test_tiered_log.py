@@ -1,6 +1,8 @@
 """A log in both tiers: the same records and the same answers as with one."""
 
+import gc
 import random
+from weakref import ref
 
 import pytest
 
@@ -9,8 +11,10 @@ from protocol.records.builder import build_batch
 from storage.errors import CorruptLog, StorageError
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD
 from storage.tier.local_state import REMOTE_FILE
-from storage.tier.object_cache import BLOCK_BYTES
+from storage.tier.object_cache import BLOCK_BYTES, ObjectCache
 from storage.tier.port import StoreError
+from storage.tier.remote_object import Reach
+from storage.tier.remote_segments import RemoteSegments
 from storage.tier.single_writer import LatePut, WriterReplaced
 from storage.tier.tiered_log import TierMismatch
 from tests.support.disk.simdisk import SimFile
@@ -55,6 +59,21 @@ def test_what_left_the_directory_is_read_from_the_store() -> None:
     after = [(each.offset, each.timestamp, bytes(each.value or b"")) for each in world.records()]
     assert after == before
     assert [(time, offset) for offset, time, _ in after] == wanted
+
+
+def test_segments_in_the_store_are_freed_with_the_last_that_reads_them() -> None:
+    """By a collection alone they would stay for as long as a node has few new objects."""
+    world = TierWorld()
+    fill(world)
+    rows = world.copy_all()
+    gc.disable()
+    try:
+        made = RemoteSegments(Reach(world.store, ObjectCache(world.env.fs, "/other", 1)), KEYS)
+        known = [ref(each) for each in made.of(rows)]
+        del made
+        assert [each() for each in known] == [None] * len(rows)
+    finally:
+        gc.enable()
 
 
 def test_a_file_system_that_does_not_tell_what_is_in_memory_is_read(
