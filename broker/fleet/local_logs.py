@@ -13,7 +13,7 @@ from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import ArrivedBatch, CorruptFrame, StoredBatch
 from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
 from broker.fleet.segment_parts import SegmentParts, begun, ranges_of
-from broker.runtime.lanes import DiskLane
+from broker.runtime.lanes import DiskLane, Turn
 from config.topic import TopicConfig
 from protocol.errors import DecodeError
 from protocol.records.batch import read_header
@@ -142,8 +142,9 @@ class LocalLogs:
         self._topic_config = topic_config
         self._front = front
         self._away = away
-        self._disk, self._adopting = asyncio.Lock(), asyncio.Lock()
+        self._disk, self._adopting = Turn(), Turn()
         """One at a time changes what the directory has, and one brings logs from the store."""
+        self._coming: dict[tuple[str, int], asyncio.Future[Log]] = {}
 
     async def load(self, row: PartitionRow, shard: OwnedShard, bytes_of: BytesOf) -> OwnedLog:
         """As the port has it. StorageError; CorruptFrame when a commit does not fit."""
@@ -167,25 +168,34 @@ class LocalLogs:
         return LocalLog(row.partition, shard, log, self._front.committed)
 
     async def _on_disk(self, work: Callable[..., T], *args: object) -> T:
-        async with self._disk:
-            return await self._lane.run(work, *args)
+        return await self._disk.run(self._lane, work, *args)
 
     async def _led(self, away: StorePart, row: PartitionRow, shard: OwnedShard) -> Log:
         """A log whose part in the store is as the rows have it."""
         parts = away.parts
+        late = self._coming.get((row.topic, row.partition.number))
+        if late is not None:  # for a load that was given up
+            await asyncio.wait([late])
         manifest = await away.lane.run(parts.manifest_of, row)
         log: Log | None
         if manifest.segments:
             log = await self._on_disk(self._agreeing_with, parts, row, manifest)
             if log is None:
-                config = self._topic_config(row.topic)
-                adopt = partial(parts.adopted, row, manifest, is_local=is_compacted(config))
-                async with self._adopting:
-                    log = await away.lane.run(adopt)
-                log.reconfigure(config)
+                log = await self._adopted(away, row, manifest)
         else:
             log = await self._on_disk(self._agreeing, row)
-        await away.lane.run(away.lead, log, manifest, shard.epoch)
+        await self._on_disk(away.lead, log, manifest, shard.epoch)
+        return log
+
+    async def _adopted(self, away: StorePart, row: PartitionRow, manifest: Manifest) -> Log:
+        """A log of the store, of which nothing is here."""
+        name, config = (row.topic, row.partition.number), self._topic_config(row.topic)
+        adopt = partial(away.parts.adopted, row, manifest, is_local=is_compacted(config))
+        coming = await self._adopting.begin(away.lane, adopt)
+        self._coming[name] = coming
+        coming.add_done_callback(lambda _: self._coming.pop(name))
+        log = await asyncio.shield(coming)
+        log.reconfigure(config)
         return log
 
     def _agreeing_with(

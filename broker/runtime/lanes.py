@@ -85,6 +85,41 @@ class DiskLane:
         return self._lanes.run(self.log_dir, work, *args)
 
 
+class Turn:
+    """Blocking work, one piece at a time.
+
+    A piece keeps its turn until it ends, even if nobody waits for it any longer: threads cannot be
+    interrupted. So whoever comes after a caller that was cancelled finds its work done, not going
+    on beside theirs.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is under way."""
+        self._taken = asyncio.Lock()
+
+    async def run(self, lane: DiskLane, work: Callable[..., T], *args: object) -> T:
+        """The result of `work(*args)` on a thread of the lane, or its error."""
+        return await asyncio.shield(await self.begin(lane, work, *args))
+
+    async def begin(
+        self, lane: DiskLane, work: Callable[..., T], *args: object
+    ) -> asyncio.Future[T]:
+        """As `run`, once it has begun."""
+        await self._taken.acquire()
+        try:
+            under_way = asyncio.ensure_future(lane.run(work, *args))
+        except BaseException:
+            self._taken.release()
+            raise
+        under_way.add_done_callback(self._ended)
+        return under_way
+
+    def _ended(self, done: asyncio.Future[T]) -> None:
+        self._taken.release()
+        if not done.cancelled():
+            done.exception()  # whoever waited has it, or is gone
+
+
 def patient_threads(count: int, name: str) -> ThreadPoolExecutor:
     """Threads that give way to all others.
 

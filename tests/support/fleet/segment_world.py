@@ -133,7 +133,7 @@ class Node:
         logs.open_directory("cluster", self._number)
         logs.load()
         parts = SegmentParts(logs, self._store, env)
-        lane = InlineLanes()
+        lane = self.lane = InlineLanes()
         self.host = LocalLogs(
             logs, lane, lambda _: self._config, Front(), StorePart(parts, self.remote, lane)  # type: ignore[arg-type]
         )  # fmt: skip

@@ -92,10 +92,13 @@ class InlineLanes:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def do() -> None:
+            settle: Callable[[Any], None] = future.set_result
             try:
-                future.set_result(work(*args))
+                outcome = work(*args)
             except Exception as error:  # noqa: BLE001 - as an executor does
-                future.set_exception(error)
+                settle, outcome = future.set_exception, error
+            if not future.cancelled():
+                settle(outcome)
 
         if self.held:
             self.waiting.append(do)

@@ -1,5 +1,6 @@
 """Logs that are in segments in the store: each leader has what is committed, wherever it is."""
 
+import asyncio
 from collections.abc import Iterable
 
 import pytest
@@ -11,6 +12,7 @@ from broker.fleet.led_segments import LedSegments
 from protocol.records.builder import build_batch
 from storage.errors import LogOffline
 from storage.tier.manifest import RemoteSegment
+from storage.tier.names import epoch_of
 from storage.tier.port import StoreError
 from storage.tier.tiered_log import TieredLog
 from tests.support.fleet.segment_history import (
@@ -19,6 +21,7 @@ from tests.support.fleet.segment_history import (
     play_segments,
     swept_segments,
 )
+from tests.support.fleet.segment_world import check
 
 HISTORIES = 40
 ONCE_LOST = (500181,)
@@ -37,6 +40,53 @@ async def test_each_leader_has_what_is_committed_whatever_its_disk_has(seed: int
 @pytest.mark.parametrize("seed", [*range(HISTORIES), *ONCE_LOST, *ONCE_REFUSED])
 async def test_compaction_loses_no_key_whoever_leads(seed: int) -> None:
     assert 1 < await play_segments(seed, is_compacted=True) <= STEPS
+
+
+@pytest.mark.parametrize("case", ["nothing here", "all here", "nothing left"])
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_load_that_was_given_up_changes_nothing_of_the_next_one(
+    steps: int, case: str
+) -> None:
+    """A thread goes on after its life has ended, and is slower than all of the next life."""
+    history = History(0)
+    leader, node = history.nodes[:2]
+    history.leader = leader
+    await leader.lead(history.rows)
+    for _ in range(3):
+        await history.write()
+        history.log.log.roll()
+    while leader.tiered.copy_next(lambda _: None):
+        history.rows.name(leader.tiered)
+    if case == "all here":
+        await node.lead(history.rows)
+    rows, lane = history.rows, node.lane
+    lane.held = True
+    rows.epoch += 1
+    given_up = asyncio.ensure_future(
+        node.host.load(rows.row(), OwnedShard(1, rows.epoch), rows.bytes_of)
+    )
+    for _ in range(steps):
+        await asyncio.sleep(0.001)
+        if lane.waiting:
+            lane.release()
+    await asyncio.sleep(0.001)
+    given_up.cancel()
+    if case == "nothing left":
+        rows.trim(len(rows.values))
+    lane.held = False
+    history.leader = node
+    next_one = asyncio.ensure_future(node.lead(rows))
+    await asyncio.sleep(0.01)
+    while lane.waiting:
+        lane.release()
+    await next_one
+    check(rows, history.log, is_compacted=False)
+    assert node.tiered.is_led
+    assert epoch_of(node.tiered.keys) == rows.epoch
+    assert node.tiered.log is history.log.log
+    await history.write()
+    history.log.log.roll()
+    assert node.tiered.copy_next(lambda _: None) is not None
 
 
 async def test_a_node_that_never_served_a_log_sweeps_nothing_of_its_leader() -> None:
