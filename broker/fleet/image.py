@@ -1,5 +1,6 @@
 """Topics, settings and leaders of a fleet, as its rows have them, in the image of this node."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 from uuid import UUID
@@ -72,6 +73,7 @@ class BrokerImage:
         """Nodes as the rows had them at the last look, and shards."""
         self.shards: Sequence[ShardRow] = ()
         self._seen: tuple[object, ...] = ()
+        self._following: set[asyncio.Future[None]] = set()
         self.version = -1
         """Of the rows that are here."""
         self.documents: dict[str, int] = {}
@@ -84,13 +86,27 @@ class BrokerImage:
     async def follow(self, metadata_version: int) -> None:
         """As the port has it."""
         if metadata_version > self.version:
-            async with self._topics.changing:
-                await self._follow()
+            await self.refresh()
 
     async def refresh(self) -> None:
-        """Has what the rows have now. CatalogError, StorageError."""
+        """Has what the rows have now. CatalogError, StorageError.
+
+        What has begun goes on to its end also when the node's life ends: threads that make topics
+        do, and the next life is not to make others beside them.
+        """
+        whole = asyncio.ensure_future(self._in_turn())
+        self._following.add(whole)
+        whole.add_done_callback(self._ended)
+        await asyncio.shield(whole)
+
+    async def _in_turn(self) -> None:
         async with self._topics.changing:
             await self._follow()
+
+    def _ended(self, done: asyncio.Future[None]) -> None:
+        self._following.discard(done)
+        if not done.cancelled():
+            done.exception()  # whoever waited has it, or is gone
 
     @property
     def spread(self) -> Iterable[Sequence[int]]:

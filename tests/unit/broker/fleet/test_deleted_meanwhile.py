@@ -1,7 +1,9 @@
 """Topics that are deleted, or grow, while something is on its way for them: others go on."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,6 +19,8 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.committer import NotCommitted
 from broker.fleet.host import BytesOf, OwnedLog
 from broker.fleet.times import FleetTimes
+from broker.runtime.lanes import DiskLanes
+from storage.log.log import Log
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.machines.sim_host import Disk, SimHost, Value
 from tests.support.fleet.node_services import two_nodes
@@ -136,3 +140,34 @@ async def test_partitions_that_a_row_does_not_have_yet_wait_for_the_next_one() -
     node.led.led_elsewhere(node.image.rows, shards)
     topic = node.broker.topics.image.by_id[topic_id]
     assert all(each.leadership is not None for each in topic.partitions)
+
+
+async def test_topics_that_a_life_began_to_make_are_those_of_the_next_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread that makes a log goes on when the life ends, and the next life has that log."""
+    first, second = two_nodes()
+    await first.create("t")
+    lanes = DiskLanes(asyncio.get_running_loop())
+    monkeypatch.setattr(second.broker.lane, "run", lanes.lane("logs").run)
+    logs, begun, may_go_on = second.broker.logs, threading.Event(), threading.Event()
+    created = logs._created
+
+    def slow(*args: Any) -> Log:
+        if not begun.is_set():
+            begun.set()
+            may_go_on.wait(10)
+        return created(*args)
+
+    monkeypatch.setattr(logs, "_created", slow)
+    of_a_life = asyncio.ensure_future(second.catches_up())
+    await asyncio.to_thread(begun.wait, 10)
+    of_a_life.cancel()
+    await asyncio.gather(of_a_life, return_exceptions=True)
+    of_the_next = asyncio.ensure_future(second.catches_up())
+    await asyncio.sleep(0.1)
+    may_go_on.set()
+    await of_the_next
+    await lanes.close()
+    [partition] = second.broker.topics.image.topics["t"].partitions
+    assert partition.log is logs.logs["t", 0]
