@@ -184,7 +184,7 @@ class _History:
         faults = Faults(world)
         await world.begin()
         producers = [asyncio.ensure_future(self._produce(each)) for each in range(PRODUCERS)]
-        if self.logs in {Logs.REAL, Logs.TIERED}:
+        if self.logs is not Logs.LISTS:
             producers.append(asyncio.ensure_future(self._delete()))
         watching = asyncio.ensure_future(self._watch())
         for _ in range(FAULTS):

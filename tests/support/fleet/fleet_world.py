@@ -161,13 +161,17 @@ class FleetWorld:
             return False
         log, *_ = writing
         assert isinstance(log, RealServedLog)
-        self.committed(key)  # while it is there
         start = log.delete(self.dice)
-        self.told.asked[key] = max(self.told.asked[key], start)
+        self.removing(key, start)
         if not await _is_done(partial(log.commits.start_moved, log.owned)):
             return False
         self.told.deleted[key] = max(self.told.deleted[key], start)
         return True
+
+    def removing(self, key: PartitionKey, start: int) -> None:
+        """Records of before go: clients asked for it, or retention."""
+        self.committed(key)  # while it is there
+        self.told.asked[key] = max(self.told.asked[key], start)
 
     async def _writing(self, key: PartitionKey) -> tuple[ServedLog, Life, SimNode] | None:
         """A log that takes writes; None, after some time, while there is none."""

@@ -7,12 +7,13 @@ from enum import Enum, auto
 from typing import Protocol
 from uuid import UUID
 
-from broker.fleet.catalog.rows import FleetFacts, NodeAddress, Registration
+from broker.fleet.catalog.rows import FleetFacts, NodeAddress, PartitionKey, Registration
 from broker.fleet.committer import FleetReach
 from broker.fleet.life import FleetNode
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.fleet.trimming import Trimming
+from storage.log.log import Log
 from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
 from tests.support.fleet.inline import Inline
 from tests.support.fleet.logs_alone import LogsAlone
@@ -78,6 +79,9 @@ class SharedWorld(Protocol):
     def wall_ms(self) -> int:
         """The right time."""
 
+    def removing(self, key: PartitionKey, start: int) -> None:
+        """Records of before go: clients asked for it, or retention."""
+
 
 class SimNode:
     """A machine: its disk, its way to catalog and store, and its process."""
@@ -113,8 +117,12 @@ class SimNode:
         self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())
         self.tasks = [asyncio.ensure_future(self.node.run())]
         if self.host.tier is not None:
-            tier = self.host.tier.run(self._rows, world.sweep_rest)
+            tier = self.host.tier.run(self._rows, world.sweep_rest, self._removing)
             self.tasks.append(asyncio.ensure_future(tier))
+
+    def _removing(self, log: Log, start: int) -> None:
+        assert log.topic_id is not None
+        self._world.removing(PartitionKey(log.topic_id, log.partition), start)
 
     def _rows(self) -> Trimming | None:
         life = None if self.node is None else self.node.life

@@ -43,8 +43,10 @@ SETTINGS = BrokerConfig(horolog_tier_max_lag_ms=4000)
 QUICK_RATE = 50.0
 LANE_RATES, TURN_RATE, ROUND_RATE = (QUICK_RATE, QUICK_RATE, 0.3), 200.0, 0.5
 """Of waits by the dice: so many a second; lanes of some processes are slow."""
-SWEEP_SHARE, CLEAN_SHARE = 0.2, 0.5
-"""Rounds after which there is a sweep, and a run of the cleaner."""
+SWEEP_SHARE, CLEAN_SHARE, RETAIN_SHARE = 0.2, 0.5, 0.1
+"""Rounds after which there is a sweep, a run of the cleaner, and one of retention."""
+Removing = Callable[[Log, int], None]
+"""Hears of the start that a log is about to have."""
 
 
 class Waits(Protocol):
@@ -211,7 +213,9 @@ class SimTier:
     def _rows_now(self) -> RowsOfLogs | None:
         return self._rows()
 
-    async def run(self, rows: Callable[[], RowsOfLogs | None], sweep_rest: float) -> None:
+    async def run(
+        self, rows: Callable[[], RowsOfLogs | None], sweep_rest: float, removing: Removing
+    ) -> None:
         """Rounds, until it is cancelled. `sweep_rest`: seconds for which an orphan is known before
         it goes.
         """
@@ -223,6 +227,8 @@ class SimTier:
                 await self.tiering.run()
                 if dice.random() < CLEAN_SHARE:
                     await self._clean()
+                if dice.random() < RETAIN_SHARE:
+                    await self._retain(removing)
                 if dice.random() < SWEEP_SHARE:
                     await self.sweep(sweep_rest)
             except Exception as fault:  # noqa: BLE001 - it is counted, and nothing is to be
@@ -239,6 +245,26 @@ class SimTier:
         if log.is_closed or not self._segments.is_led(log):
             return
         clean_tiered(log, self._logs, self._env, self.part.remote.of(log))
+
+    async def _retain(self, removing: Removing) -> None:
+        """Retention takes the first segments of a log that is led here."""
+        logs = [each for each in self._logs.logs.values() if self._segments.is_led(each)]
+        if logs:
+            log = self._around.dice.choice(logs)
+            with suppress(StorageError):
+                await self._turns.run(self._removed, log, removing)
+
+    def _removed(self, log: Log, removing: Removing) -> None:
+        if log.is_closed or not self._segments.is_led(log):
+            return
+        snapshot = log.snapshot
+        bases = [each.base_offset for each in snapshot.segments[1:]]
+        starts = [each for each in bases if each <= snapshot.high_watermark]
+        if starts:
+            start = self._around.dice.choice(starts)
+            removing(log, start)
+            while self._logs.remove_segments(log, start).has_more:
+                pass
 
     async def sweep(self, rest: float) -> None:
         """One round of the sweep, if the store answers."""
