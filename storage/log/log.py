@@ -118,6 +118,7 @@ class Log(WrittenLog):
         """Raise the start offset to `offset`; durable when it returns, also if it failed before."""
         if offset > self._start_offset:
             self._start_offset, self._start_is_durable = offset, False
+            self.producers.log_start_offset = offset
             self.tiers.join(self._appender.segments, self._start_offset)
             self._publish()
         if not self._start_is_durable:

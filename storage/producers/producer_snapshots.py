@@ -22,6 +22,10 @@ from storage.producers.producer_state import (
 )
 
 VERSION = 1
+UNKNOWN_SEQUENCE = -2
+"""In the place of -1, for a producer of which a marker alone is left. Kafka reads no sequence of an
+entry without an offset.
+"""
 
 _SEAL = Struct(">hI")
 _HEAD = Struct(">hIi")
@@ -42,7 +46,7 @@ def encode(states: ProducerStates) -> bytes:
         _ENTRY.pack(
             producer_id,
             entry.epoch,
-            entry.last_sequence,
+            _stored_sequence(entry),
             entry.last_offset,
             entry.batches[-1].offset_delta if entry.batches else 0,
             entry.last_timestamp,
@@ -52,6 +56,11 @@ def encode(states: ProducerStates) -> bytes:
         for producer_id, entry in states
     )
     return _SEAL.pack(VERSION, crc32c(body)) + body
+
+
+def _stored_sequence(entry: ProducerEntry) -> int:
+    is_unknown = entry.is_marker_alone and not entry.batches
+    return UNKNOWN_SEQUENCE if is_unknown else entry.last_sequence
 
 
 def decode(path: str, data: bytes) -> list[tuple[int, ProducerEntry]]:
@@ -140,4 +149,5 @@ def _entry(fields: tuple[int, ...]) -> tuple[int, ProducerEntry]:
         last_timestamp=timestamp,
         coordinator_epoch=coordinator,
         txn_first_offset=first,
+        is_marker_alone=last_sequence == UNKNOWN_SEQUENCE,
     )

@@ -4,8 +4,9 @@ Rules (semantics.md 10). Five batches a producer are remembered, and a resend of
 duplicate that gets its old offset. Else the sequence must follow the last one (2^31-1 wraps to
 0), a new epoch starts at 0, an old epoch is fenced, and a producer that is unknown here may start
 anywhere. Batches that the broker writes for a producer (markers, offsets in a transaction) have no
-sequence, and only their epoch is judged. Judging and remembering are two steps: `check` changes
-nothing, `update` is called once the batch is written.
+sequence, and only their epoch is judged. A producer of which a marker alone is left, in a log that
+begins behind its batches, may go on with any sequence, as one that is unknown. Judging and
+remembering are two steps: `check` changes nothing, `update` is called once the batch is written.
 
 Pure memory; `producer_snapshots` keeps it in files. One owner: the log's writer.
 """
@@ -63,7 +64,10 @@ class CompletedTransaction(NamedTuple):
 class ProducerEntry:
     """One producer: its epoch, its last batches (oldest first), its open transaction."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "txn_first_offset")
+    __slots__ = (
+        "batches", "coordinator_epoch", "epoch", "is_marker_alone", "last_timestamp",
+        "txn_first_offset",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -73,6 +77,7 @@ class ProducerEntry:
         last_timestamp: int = -1,
         coordinator_epoch: int = -1,
         txn_first_offset: int = NO_OFFSET,
+        is_marker_alone: bool = False,
     ) -> None:
         """An entry as a snapshot holds it, or empty."""
         self.epoch = epoch
@@ -80,6 +85,8 @@ class ProducerEntry:
         self.last_timestamp = last_timestamp
         self.coordinator_epoch = coordinator_epoch
         self.txn_first_offset = txn_first_offset
+        self.is_marker_alone = is_marker_alone
+        """True when its batches may be gone: nobody knows with which sequence it goes on."""
 
     @property
     def last_sequence(self) -> int:
@@ -103,13 +110,18 @@ class ProducerStates:
     `end_offset` moves with `update`; the log moves it itself past batches without a producer.
     """
 
-    __slots__ = ("_completed", "_open", "_producers", "end_offset", "most", "restored_below")
+    __slots__ = (
+        "_completed", "_open", "_producers", "end_offset", "log_start_offset", "most",
+        "restored_below",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         """No producers, from offset 0."""
         self.end_offset = 0
         self.most = MAX_PRODUCERS
         """Maximum number of producers; set from any thread."""
+        self.log_start_offset = 0
+        """Start of the log: batches of before may have been of producers that are not known."""
         self.restored_below = 0
         """Offset of the snapshot that they were restored from; 0 if they were not."""
         self._producers: dict[int, ProducerEntry] = {}
@@ -148,7 +160,8 @@ class ProducerStates:
             _check_new_epoch(header, entry)
         else:
             last = entry.last_sequence
-            if first != last + 1 and not (first == 0 and last == MAX_SEQUENCE):
+            follows = first == last + 1 or (first == 0 and last == MAX_SEQUENCE)
+            if not follows and not (entry.is_marker_alone and not entry.batches):
                 return _duplicate_of(header, entry)
         if entry.txn_first_offset != NO_OFFSET and not header.is_transactional:
             raise KafkaError(
@@ -190,6 +203,10 @@ class ProducerStates:
     ) -> CompletedTransaction | None:
         """Take in a stored transaction marker; None if no transaction was open."""
         entry = self._latest(producer_id)
+        if entry.epoch == NO_EPOCH:
+            entry.is_marker_alone = self.log_start_offset > 0
+        elif entry.batches:
+            entry.is_marker_alone = False
         if entry.epoch != epoch:
             entry.epoch = epoch
             entry.batches = ()

@@ -106,6 +106,7 @@ class _Loading:
     def run(self) -> LoadedLog:
         if not self._segments:
             return self._started_empty(self._least_end(self._known.start_offset))
+        self._producers.log_start_offset = self._start_offset(self._segments)
         loaded = None
         is_whole = DAMAGE_MARK not in self._listing.others and self._unsound_from == MAX_OFFSET
         if self._known.is_clean and is_whole:
@@ -339,6 +340,7 @@ class _Loading:
         self._env.fs.sync_dir(self._files.path)
         segment.name_is_durable = True
         begin = start_offset if self._known.remote_end is None else self._known.start_offset
+        self._producers.log_start_offset = begin
         return LoadedLog(self._files, (segment,), begin, start_offset, self._producers)
 
     def _load_snapshot(self, offset: int) -> None:

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.posix import real_env
+from storage.producers.producer_snapshots import save
+from storage.producers.producer_state import ProducerStates
 from tests.conformance.conftest import NO_RETENTION, start_node
 from tests.conformance.variety import RECENT_TOPIC, everything, fill
 from tests.support.kafka.kafka_oracle import DUMP_TOOL, available, run_tool
@@ -76,3 +79,14 @@ def test_every_producer_snapshot_is_read(written: Path) -> None:
     assert re.search(
         r"producerId: \d+ producerEpoch: 0", run_tool(DUMP_TOOL, "--files", str(newest))
     )
+
+
+def test_a_producer_of_unknown_sequence_is_one_without_a_batch(tmp_path: Path) -> None:
+    states = ProducerStates()
+    states.log_start_offset = 20
+    states.end_transaction(9, 2, 0, 20, 500, is_aborted=False)
+    path = save(real_env().fs, str(tmp_path), states)
+    dump = run_tool(DUMP_TOOL, "--files", path)
+    assert not COMPLAINT.findall(dump)
+    assert re.search(r"producerId: 9 producerEpoch: 2 .*lastTimestamp: 500", dump), dump
+    assert "lastSequence" not in dump

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from broker.fleet.catalog.rows import ManifestName
 from broker.fleet.local_logs import LocalLog
 from protocol.records.builder import build_batch
+from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
 from storage.env import Env
 from storage.errors import LogOffline, StorageError
 from storage.log.compaction_state import CleanPart
@@ -22,14 +23,19 @@ from storage.retention.plan import RetentionLimits
 from storage.tier.names import object_of
 from storage.tier.orphans import OrphanSweep, SweepOrder
 from storage.tier.tiered_log import TieredLog
+from storage.validation.internal_batch import own_batch
 from tests.support.disk.simenv import SeededRng
 from tests.support.fleet.machines.real_host import CONFIG
 from tests.support.fleet.segment_world import KEY, Clock, Node, Rows, check
+from tests.support.fleet.transactions_of_log import PRODUCERS as TRANSACTIONAL
+from tests.support.fleet.transactions_of_log import Transactions
 from tests.support.records.cleaning import COMPACT, clean_tiered
 from tests.support.tier.memory_store import MemoryStore
 
 STEPS, KEYS = 60, 5
 PRODUCERS = 3
+TRANSACTIONAL_SHARE, END_SHARE = 0.3, 0.3
+"""Batches that are of a transaction, and those of them that end it."""
 COMPACTED = replace(CONFIG, cleanup_policy=COMPACT, delete_retention_ms=500)
 ALL = RetentionLimits(retention_ms=0, retention_bytes=-1)
 
@@ -59,6 +65,7 @@ class History:
         """Records by producer."""
         self.latest: dict[int, Sent] = {}
         self.committed: tuple[Mapping[int, int], Mapping[int, Sent]] = {}, {}
+        self.transactions = Transactions()
 
     async def run(self) -> None:
         self.leader = self.nodes[0]
@@ -86,8 +93,11 @@ class History:
 
     def append(self, count: int) -> None:
         for _ in range(count):
+            if self.dice.random() < TRANSACTIONAL_SHARE:
+                self.transact()
+                continue
             producer = self.next_value % PRODUCERS
-            records = 1 if self.is_compacted else self.dice.choice((1, 2, 5))
+            records = self.batch_records()
             batch = build_batch(
                 [self.record() for _ in range(records)],
                 producer_id=producer, producer_epoch=0, base_sequence=self.sent[producer],
@@ -97,6 +107,32 @@ class History:
             assert at == self.log.end_offset - records, "a batch was taken for one of before"
             self.sent[producer] += records
             self.latest[producer] = Sent(at, sent)
+
+    def batch_records(self) -> int:
+        return 1 if self.is_compacted else self.dice.choice((1, 2, 5))
+
+    def transact(self) -> None:
+        """A transaction goes on, or ends."""
+        transactions, producer = self.transactions, self.dice.choice(TRANSACTIONAL)
+        if producer in transactions.open and self.dice.random() < END_SHARE:
+            kind = self.dice.choice((ABORT, COMMIT))
+            marker = build_marker(Marker(kind, 0), producer, 0, self.clock.now_ms())
+            transactions.ended(producer, self.send_own(marker), kind)
+            return
+        records = self.batch_records()
+        batch = build_batch(
+            [self.record() for _ in range(records)], transactional=True,
+            producer_id=producer, producer_epoch=0, base_sequence=transactions.sent[producer],
+        )  # fmt: skip
+        at = self.send(bytes(batch))
+        assert at == self.log.end_offset - records, "a batch was taken for one of before"
+        transactions.written(producer, at, records)
+
+    def send_own(self, batch: bytearray) -> int:
+        """The offset of a batch of the broker's own."""
+        own = own_batch(batch, self.clock.now_ms())
+        log = self.log.log
+        return log.append_own(own, acks_all=True, leader_epoch=self.rows.epoch).base_offset
 
     def send(self, batch: bytes) -> int:
         """The offset of the batch; that of its first arrival where it is known there."""
@@ -122,6 +158,7 @@ class History:
         self.append(self.dice.randrange(1, 12))
         self.rows.commit(self.log)
         self.committed = dict(self.sent), dict(self.latest)
+        self.rows.transactions = self.transactions.copy()
         if self.dice.random() < 0.3:
             self.log.log.roll()
         self.log.log.mark_durable(self.log.log.sync())
@@ -196,6 +233,7 @@ class History:
         self.append(self.dice.randrange(3))
         sent, latest = self.committed
         self.sent, self.latest = Counter(sent), dict(latest)
+        self.transactions = self.rows.transactions.copy()
         if self.dice.random() < 0.5:
             self.log.log.sync()
         self.zombies = [self.leader.tiered]

@@ -18,7 +18,7 @@ from broker.fleet.local_logs import LocalLog, LocalLogs, StorePart
 from broker.fleet.segment_parts import SegmentParts
 from broker.state.reading import batches_of
 from config.topic import TopicConfig
-from protocol.records.record import read_records
+from protocol.records.record import Record, read_records
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.log.following import batches_between
@@ -30,12 +30,19 @@ from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng
 from tests.support.fleet.commits import HeldCommits
 from tests.support.fleet.machines.real_host import records_between
+from tests.support.fleet.transactions_of_log import Transactions, check_committed
 from tests.support.tier.memory_store import MemoryStore
 from tests.support.worlds.handler_world import InlineLanes
 
 NOW = 1_700_000_000_000
+IN_A_ZONE = 3
+"""Batches beside one in its zone, at most: a marker has 78 bytes, and a zone 200."""
+VALUE_BYTES = 40
+"""Values are numbers with spaces before them; those of markers are shorter."""
 KEY = PartitionKey(UUID(int=5), 0)
 COMMIT = CommitId(Incarnation(1, 1), 1)
+MARKER = -1
+"""The value that stands for a marker of a transaction."""
 
 
 class Front:
@@ -65,6 +72,8 @@ class Rows:
         """Epoch and value by offset."""
         self.keys: list[bytes | None] = []
         self.arrivals: dict[int, int] = {}
+        self.transactions = Transactions()
+        """Of what is committed."""
 
     def row(self) -> PartitionRow:
         return PartitionRow(KEY, "t", 1, self.log_start, tuple(self.spans), None, self.manifest)
@@ -175,7 +184,14 @@ class Clock:
 
 def keys_and_values(data: bytes) -> Iterator[tuple[bytes | None, int]]:
     for record in read_records(memoryview(data)):
-        yield None if record.key is None else bytes(record.key), int(record.value or b"")
+        value = _number(record)
+        key = None if record.key is None or value == MARKER else bytes(record.key)
+        yield key, value
+
+
+def _number(record: Record) -> int:
+    value = record.value or b""
+    return MARKER if len(value) < VALUE_BYTES else int(value)
 
 
 def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
@@ -186,32 +202,47 @@ def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
     begin = log.log.snapshot.log_start_offset
     assert begin == rows.log_start
     assert log.end_offset == len(rows.values)
-    last = {key: offset for offset, key in enumerate(rows.keys)}
+    wanted = _last_of_keys(rows)
     if is_compacted:  # first, while nothing was brought here
         assert not log.log.snapshot.first_local, "some of it is in the store alone"
         read = {header.base_offset for _, header in batches_of(log.log, 1 << 20)}
-        assert set(last.values()) <= read, "a coordinator would not find the last record of a key"
+        assert wanted <= read, "a coordinator would not find the last record of a key"
     found = dict(records_of(log, begin, len(rows.values)))
     for offset, (value, epoch) in found.items():
         assert (epoch, value) == rows.values[offset], offset
+    check_committed(log.log, rows.transactions, wanted if is_compacted else None)
     if not is_compacted:
         assert sorted(found) == list(range(begin, len(rows.values)))
         check_arrivals(rows, log)
         return
-    assert set(last.values()) <= found.keys(), "the last record of a key is gone"
+    assert wanted <= found.keys(), "the last record of a key is gone"
+
+
+def _last_of_keys(rows: Rows) -> frozenset[int]:
+    """Offsets of what compaction keeps: of each key the last that counts, and what may count."""
+    transactions = rows.transactions
+    undecided = transactions.undecided
+    left_out = transactions.uncounted | undecided
+    last = {key: offset for offset, key in enumerate(rows.keys) if offset not in left_out}
+    return undecided.union(last.values())
 
 
 def records_of(log: LocalLog, begin: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
     """Value and epoch by offset."""
     for record, epoch in records_between(log.log, begin, end):
-        yield record.offset, (int(record.value or b""), epoch)
+        yield record.offset, (_number(record), epoch)
 
 
 def check_arrivals(rows: Rows, log: LocalLog) -> None:
-    """Each batch came when its first leader had it; the first one may begin before the start."""
-    start, end = log.log.snapshot.log_start_offset, len(rows.values)
-    at = min((each for each in rows.arrivals if each >= start), default=end)
-    while at < len(rows.values):
-        for each in batches_between(log.log, at, len(rows.values), 1 << 20):
-            assert abs(each.arrival_ms - rows.arrivals[each.base_offset]) <= 200
-            at = each.last_offset + 1
+    """Each batch came when its first leader had it, or where it has a zone with others, when one of
+    these did; the first one may begin before the start.
+    """
+    start, bases = log.log.snapshot.log_start_offset, sorted(rows.arrivals)
+    first = next((at for at, base in enumerate(bases) if base >= start), len(bases))
+    came = [rows.arrivals[each] for each in bases]
+    while first < len(bases):
+        for each in batches_between(log.log, bases[first], len(rows.values), 1 << 20):
+            assert each.base_offset == bases[first]
+            near = came[max(0, first - IN_A_ZONE) : first + 1 + IN_A_ZONE]
+            assert near[0] <= each.arrival_ms <= near[-1], each.base_offset
+            first += 1

@@ -28,11 +28,13 @@ ONCE_LOST = (500181,)
 """Part of a closed part was named in the place of all of it."""
 ONCE_REFUSED = (53, 61)
 """Batches of a producer were compacted away between two that a disk did not have together."""
+ONCE_UNKNOWN = (42, 78, 85, 91, 94)
+"""A marker alone was left of a producer, and its sequences were refused."""
 ONCE_NOT_LOADED = (1116, 1267, 1443, 2046)
 """What a disk had of before the start ended within a batch that counts."""
 
 
-@pytest.mark.parametrize("seed", [*range(HISTORIES), *ONCE_NOT_LOADED])
+@pytest.mark.parametrize("seed", [*range(HISTORIES), *ONCE_NOT_LOADED, *ONCE_UNKNOWN])
 async def test_each_leader_has_what_is_committed_whatever_its_disk_has(seed: int) -> None:
     assert 1 < await play_segments(seed) <= STEPS
 

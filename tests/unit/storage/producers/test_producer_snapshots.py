@@ -30,6 +30,18 @@ def test_the_bytes_are_kafkas() -> None:
     assert len(encode(ProducerStates())) == 10
 
 
+def test_a_snapshot_tells_that_the_sequences_of_a_producer_are_not_known() -> None:
+    fs, states = SimFileSystem(), ProducerStates()
+    states.log_start_offset = 20
+    states.end_transaction(9, 2, 0, 20, 500, is_aborted=False)
+    save(fs, "/", states)
+    again = ProducerStates()
+    assert load_newest(fs, "/", [21], again, at_most=30) == (21, ())
+    [(producer_id, entry)] = again
+    assert (producer_id, entry.epoch, entry.last_sequence) == (9, 2, -1)
+    assert entry.is_marker_alone
+
+
 def test_a_load_keeps_the_last_batch_of_each_producer() -> None:
     fs = SimFileSystem()
     assert save(fs, "/", states_at(21)) == "//00000000000000000021.snapshot"

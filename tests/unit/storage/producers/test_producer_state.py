@@ -169,6 +169,25 @@ def test_a_marker_without_a_transaction_ends_nothing_but_bumps_the_epoch() -> No
     appended(states, batch(0, epoch=3))
 
 
+def test_a_producer_of_which_a_marker_alone_is_left_may_go_on_anywhere() -> None:
+    """The log begins behind its batches: a leader that replays it knows no sequence of them."""
+    states = ProducerStates()
+    states.log_start_offset = 20
+    states.end_transaction(PRODUCER, 2, 0, 20, 0, is_aborted=False)
+    assert refusal(states, batch(40, epoch=1)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    appended(states, batch(40, epoch=2))
+    assert refusal(states, batch(42, epoch=2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    states.end_transaction(PRODUCER, 3, 0, 22, 0, is_aborted=False)
+    assert refusal(states, batch(41, epoch=3)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_producer_that_never_wrote_to_a_whole_log_begins_with_sequence_0() -> None:
+    states = ProducerStates()
+    states.end_transaction(PRODUCER, 2, 0, 20, 0, is_aborted=True)
+    assert refusal(states, batch(40, epoch=2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    appended(states, batch(0, epoch=2))
+
+
 def test_producers_are_forgotten_by_the_time_of_their_messages() -> None:
     states = ProducerStates()
     appended(states, batch(0), timestamp=1000)
