@@ -397,7 +397,11 @@ class TieredLog:
     # --- in the log ---
 
     def show(self) -> None:
-        """Has the log read from the store what is there. Holds the writer gate."""
+        """Has the log read from the store what is there, unless this is over: the log may be shown
+        by another by now. Holds the writer gate.
+        """
+        if self.is_retired:
+            return
         manifest = self.manifest
         end_offset = manifest.end_offset if manifest.segments else 0
         self.log.show_uploaded(self._segments.of(manifest.segments), end_offset)
@@ -467,7 +471,9 @@ class TieredLog:
         """Takes some segments out of the directory of which it is durable that they go.
 
         A start would do it, in whatever state they are then: so before compaction makes others of
-        them this gives none. Holds the writer gate, and blocks. DiskError: as `leave`.
+        them this gives none. Holds the writer gate, and blocks. DiskError: as `leave`. LogOffline:
+        another may have shown the log what has a copy.
         """
+        self._check_open()
         self.show()  # a copy that failed late may have brought more than the log was shown
         return self.log.drop_local(self._state.local_start_offset)

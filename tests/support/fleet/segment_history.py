@@ -50,11 +50,12 @@ class Sent(NamedTuple):
 class History:
     """A course of events by its seed."""
 
-    def __init__(self, seed: int, *, is_compacted: bool = False) -> None:
+    def __init__(self, seed: int, *, is_compacted: bool = False, transacts: bool = True) -> None:
         self.dice = random.Random(seed)
         self.store = MemoryStore()
         clock = Clock()
         self.is_compacted = is_compacted
+        self._transactional_share = TRANSACTIONAL_SHARE if transacts else 0.0
         config = COMPACTED if is_compacted else CONFIG
         self.nodes = [Node(number, self.store, clock, config) for number in (1, 2, 3)]
         self.clock = clock
@@ -93,7 +94,7 @@ class History:
 
     def append(self, count: int) -> None:
         for _ in range(count):
-            if self.dice.random() < TRANSACTIONAL_SHARE:
+            if self.dice.random() < self._transactional_share:
                 self.transact()
                 continue
             producer = self.next_value % PRODUCERS

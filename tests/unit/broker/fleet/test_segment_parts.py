@@ -50,7 +50,7 @@ async def test_a_load_that_was_given_up_changes_nothing_of_the_next_one(
     steps: int, case: str
 ) -> None:
     """A thread goes on after its life has ended, and is slower than all of the next life."""
-    history = History(0)
+    history = History(0, transacts=False)
     leader, node = history.nodes[:2]
     history.leader = leader
     await leader.lead(history.rows)
@@ -93,7 +93,7 @@ async def test_a_load_that_was_given_up_changes_nothing_of_the_next_one(
 
 async def test_a_node_that_never_served_a_log_sweeps_nothing_of_its_leader() -> None:
     """Its load failed behind the manifest, and the shard went to another node."""
-    history = History(0)
+    history = History(0, transacts=False)
     leader, other = history.nodes[:2]
     history.leader = leader
     await leader.lead(history.rows)
@@ -118,7 +118,7 @@ async def test_a_node_that_never_served_a_log_sweeps_nothing_of_its_leader() -> 
 
 async def test_segments_that_the_rows_name_stay_until_they_name_others() -> None:
     """Compaction has put others in their place, in a manifest that the rows do not have yet."""
-    history = History(0, is_compacted=True)
+    history = History(0, is_compacted=True, transacts=False)
     history.leader = leader = history.nodes[0]
     await leader.lead(history.rows)
     await history.write()
@@ -147,7 +147,7 @@ def _objects_of(tiered: TieredLog, rows: Iterable[RemoteSegment]) -> set[str]:
 
 async def test_a_leader_knows_producers_whose_batches_were_compacted_away() -> None:
     """The latest of one is not committed: compaction kept that, and not what was."""
-    history = History(0, is_compacted=True)
+    history = History(0, is_compacted=True, transacts=False)
     history.leader = leader = history.nodes[0]
     await leader.lead(history.rows)
     sent = [_batch(1, 0), _batch(2, 0)]
@@ -167,7 +167,7 @@ async def test_a_leader_knows_producers_whose_batches_were_compacted_away() -> N
 
 async def test_a_manifest_of_an_earlier_epoch_is_not_named_in_the_present_one() -> None:
     """The same log, led once more by the same node while a copy was under way."""
-    history = History(0)
+    history = History(0, transacts=False)
     history.leader = leader = history.nodes[0]
     await leader.lead(history.rows)
     await history.write()
@@ -183,6 +183,29 @@ async def test_a_manifest_of_an_earlier_epoch_is_not_named_in_the_present_one() 
     leader.tiered.copy_next(lambda _: None)
     await segments.named(leader.tiered)
     assert asked.names == [(2, 1)]
+
+
+async def test_work_of_an_earlier_epoch_shows_the_log_nothing_any_more() -> None:
+    """A turn that waited for long, while the same node began to lead once more and copied on."""
+    history = History(0, transacts=False)
+    history.leader = leader = history.nodes[0]
+    await leader.lead(history.rows)
+    await history.write()
+    history.log.log.roll()
+    while leader.tiered.copy_next(lambda _: None):
+        history.rows.name(leader.tiered)
+    before = leader.tiered
+    await leader.lead(history.rows)
+    await history.write()
+    history.log.log.roll()
+    while leader.tiered.copy_next(lambda _: None):
+        history.rows.name(leader.tiered)
+    leader.tiered.show()
+    have = history.log.log.snapshot
+    before.show()
+    assert history.log.log.snapshot is have
+    with pytest.raises(LogOffline):
+        before.leave(history.log.end_offset)
 
 
 class _Asked:
