@@ -183,7 +183,8 @@ def _lost(entrant: _Entrant, context: Producing) -> KafkaError | None:
     partition = context.services.topics.image.partition(*entrant.place)
     if partition is None or partition.leader_elsewhere is not None:
         return None  # the append will say so
-    is_unknown = partition.log.producers.get(entrant.claim.producer_id) is None
+    known = partition.log.producers.get(entrant.claim.producer_id)
+    is_unknown = known is None or known.has_unknown_sequence
     if not is_unknown or not entrant.base_sequence or partition.writer.is_writing:
         return None
     now = context.services.probes.monotonic()

@@ -59,8 +59,7 @@ def encode(states: ProducerStates) -> bytes:
 
 
 def _stored_sequence(entry: ProducerEntry) -> int:
-    is_unknown = entry.is_marker_alone and not entry.batches
-    return UNKNOWN_SEQUENCE if is_unknown else entry.last_sequence
+    return UNKNOWN_SEQUENCE if entry.has_unknown_sequence else entry.last_sequence
 
 
 def decode(path: str, data: bytes) -> list[tuple[int, ProducerEntry]]:

@@ -89,6 +89,11 @@ class ProducerEntry:
         """True when its batches may be gone: nobody knows with which sequence it goes on."""
 
     @property
+    def has_unknown_sequence(self) -> bool:
+        """True of one that may go on with any sequence: see `is_marker_alone`."""
+        return self.is_marker_alone and not self.batches
+
+    @property
     def last_sequence(self) -> int:
         """Sequence of the last record, -1 if no batch is remembered."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
@@ -161,7 +166,7 @@ class ProducerStates:
         else:
             last = entry.last_sequence
             follows = first == last + 1 or (first == 0 and last == MAX_SEQUENCE)
-            if not follows and not (entry.is_marker_alone and not entry.batches):
+            if not follows and not entry.has_unknown_sequence:
                 return _duplicate_of(header, entry)
         if entry.txn_first_offset != NO_OFFSET and not header.is_transactional:
             raise KafkaError(

@@ -389,6 +389,21 @@ async def test_by_protocol_2_an_unknown_producer_begins_with_sequence_0(
     assert await one.send(b"a") == 0
 
 
+async def test_by_protocol_2_so_does_one_of_which_a_marker_alone_is_left(
+    world: TransactionWorld,
+) -> None:
+    one = await producer(world, version=2)
+    assert await one.send(b"a") == 0
+    assert await one.end() == 0
+    await world.rests()
+    log = world.partition().log
+    known = log.producers.get(one.producer_id)
+    assert known is not None
+    known.is_marker_alone, known.batches = True, ()
+    assert await one.send(b"b", sequence=3) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert await one.send(b"b", sequence=0) == 0
+
+
 async def test_a_partition_that_is_led_elsewhere_knows_no_producers(
     world: TransactionWorld,
 ) -> None:
