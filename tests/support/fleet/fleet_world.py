@@ -84,7 +84,8 @@ class WatchedRows(ModelCatalog):
             self._world.committed(order.partition)
         answer = await super().name_manifest(order)
         if answer is CommitAnswer.OK:
-            self._world.named.check(order.partition, self.parts[order.partition])
+            key = order.partition
+            self._world.named.check(key, self.parts[key], self._world.told.asked[key])
         return answer
 
 
@@ -235,7 +236,7 @@ class FleetWorld:
         """Invariants of the rows and of what was answered; what is committed."""
         found = {key: self.committed(key) for key in self.rows.parts}
         for key, part in self.rows.parts.items():
-            self.named.check(key, part)
+            self.named.check(key, part, self.told.asked[key])
         for key, values in self.told.acknowledged.items():
             have = found[key]
             for offset, value in values.items():
