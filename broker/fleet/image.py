@@ -11,6 +11,7 @@ from broker.fleet.lately_gone import LatelyGone
 from broker.fleet.led_partitions import LedPartitions
 from broker.runtime.endpoint import Endpoint, Nodes
 from broker.runtime.event_log import event
+from broker.runtime.lanes import heard
 from broker.topics.authority import DecidedTopic
 from broker.topics.topic_catalog import TopicCatalog
 from config.errors import ConfigError
@@ -96,17 +97,13 @@ class BrokerImage:
         """
         whole = asyncio.ensure_future(self._in_turn())
         self._following.add(whole)
-        whole.add_done_callback(self._ended)
+        whole.add_done_callback(self._following.discard)
+        whole.add_done_callback(heard)
         await asyncio.shield(whole)
 
     async def _in_turn(self) -> None:
         async with self._topics.changing:
             await self._follow()
-
-    def _ended(self, done: asyncio.Future[None]) -> None:
-        self._following.discard(done)
-        if not done.cancelled():
-            done.exception()  # whoever waited has it, or is gone
 
     @property
     def spread(self) -> Iterable[Sequence[int]]:

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from broker.runtime.deferred import Deferred
 from broker.runtime.wire_error import wire_error
@@ -111,13 +111,15 @@ class Turn:
         except BaseException:
             self._taken.release()
             raise
-        under_way.add_done_callback(self._ended)
+        under_way.add_done_callback(lambda _: self._taken.release())
+        under_way.add_done_callback(heard)
         return under_way
 
-    def _ended(self, done: asyncio.Future[T]) -> None:
-        self._taken.release()
-        if not done.cancelled():
-            done.exception()  # whoever waited has it, or is gone
+
+def heard(done: asyncio.Future[Any]) -> None:
+    """Takes note of an error: whoever waited for the work has it, or is gone."""
+    if not done.cancelled():
+        done.exception()
 
 
 def patient_threads(count: int, name: str) -> ThreadPoolExecutor:

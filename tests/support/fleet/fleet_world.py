@@ -84,8 +84,7 @@ class WatchedRows(ModelCatalog):
             self._world.committed(order.partition)
         answer = await super().name_manifest(order)
         if answer is CommitAnswer.OK:
-            key = order.partition
-            self._world.named.check(key, self.parts[key], self._world.told.asked[key])
+            self._world.check_named(order.partition)
         return answer
 
 
@@ -235,8 +234,8 @@ class FleetWorld:
     def check(self) -> dict[PartitionKey, list[SimBatch]]:
         """Invariants of the rows and of what was answered; what is committed."""
         found = {key: self.committed(key) for key in self.rows.parts}
-        for key, part in self.rows.parts.items():
-            self.named.check(key, part, self.told.asked[key])
+        for key in self.rows.parts:
+            self.check_named(key)
         for key, values in self.told.acknowledged.items():
             have = found[key]
             for offset, value in values.items():
@@ -249,6 +248,10 @@ class FleetWorld:
         self._check_starts()
         self._check_trash()
         return found
+
+    def check_named(self, key: PartitionKey) -> None:
+        """Segments that the rows name, from the start that was asked for on."""
+        self.named.check(key, self.rows.parts[key], self.told.asked[key])
 
     def committed(self, key: PartitionKey) -> list[SimBatch]:
         """All that was ever committed, as far as it was seen."""
