@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker.access.store.refusals import TierRefused
 from broker.runtime.event_log import event
-from broker.runtime.lanes import DiskLane
+from broker.runtime.lanes import DiskLane, Turn
 from broker.tier.create_only import prove_create_only
 from broker.tier.tier import Tier
 from broker.topics.stored_settings import without_secrets
@@ -44,6 +44,9 @@ class TierStanding:
         """Nothing is asked."""
         self._place = place
         self._pictures = PictureWriter(place.tier.store, place.env.clock)
+        self._proving = Turn()
+        """Two proofs at once would be one too many: when the first one ends, sweeps begin, and may
+        remove what the second one has put."""
         self._is_proven = False
         self._failure = ""
         self.refused = ""
@@ -70,8 +73,7 @@ class TierStanding:
         """True when the store was asked, and nothing is against it."""
         if not (self.refused or self._is_proven):
             try:
-                await self._place.tier.copies.run(self._prove)
-                self._is_proven = True
+                await self._proving.run(self._place.tier.copies, self._prove)
             except (TierRefused, StorageError) as error:
                 self._failure = str(error)
                 self._failed(error)
@@ -90,9 +92,13 @@ class TierStanding:
             event("cluster_pictured", files=len(content.files))
 
     def _prove(self) -> None:
+        """On a thread, one at a time; who waited for another's proof has that."""
+        if self._is_proven:
+            return
         place = self._place
         prove_create_only(place.tier.store, probe_name(place.env.rng.uint64()))
         claim(place.tier.store, place.logs.cluster_id)
+        self._is_proven = True
 
     def _content(self) -> Content:
         logs = self._place.logs
