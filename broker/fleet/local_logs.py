@@ -28,8 +28,8 @@ from storage.log.following import (
     has_unwritten_epoch,
 )
 from storage.log.log import Log
-from storage.tier.local_state import LocalState
-from storage.tier.manifest import Manifest
+from storage.tier.manifests.local_state import LocalState
+from storage.tier.manifests.manifest import Manifest
 from storage.tier.remote_logs import RemoteLogs
 from storage.validation.dirty_timestamps import TimeRules
 

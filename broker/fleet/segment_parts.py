@@ -14,11 +14,11 @@ from storage.files.layout import LEADER_EPOCHS_FILE, SNAPSHOT
 from storage.log.following import EpochRange
 from storage.log.log import Log
 from storage.producers.leader_epochs import LeaderEpochs
-from storage.tier import local_state
 from storage.tier.download import Download
-from storage.tier.local_state import LocalState
-from storage.tier.manifest import Manifest
-from storage.tier.manifest_chain import read_one
+from storage.tier.manifests import local_state
+from storage.tier.manifests.local_state import LocalState
+from storage.tier.manifests.manifest import Manifest
+from storage.tier.manifests.reading import read_one
 from storage.tier.names import EpochKeys, PartitionKeys
 from storage.tier.port import ObjectStore
 

@@ -123,7 +123,7 @@ READERS: Mapping[str, str] = {
     "storage/backup/run_clock.py": "order of the manifests of one place; it never goes back",
     "storage/backup/still_log.py": "how long it waits for the mark of a log written just now",
     "storage/tier/cluster_picture.py": _STAMPS,
-    "storage/tier/manifest_chain.py": _STAMPS,
+    "storage/tier/manifests/chain.py": _STAMPS,
     "storage/tier/orphans.py": "objects that nothing names go by their age; the sweep waits",
     "storage/tier/restore.py": _STAMPS,
     "storage/log/appender.py": _REFERENCE,

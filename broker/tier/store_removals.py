@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from broker.runtime.event_log import event
 from broker.tier.tier import Tier
 from storage.errors import StorageError
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests.manifest import RemoteSegment
 from storage.tier.tiered_log import TieredLog
 
 

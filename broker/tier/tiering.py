@@ -24,7 +24,7 @@ from storage.log.lifecycle import learn_times
 from storage.log.log import Log
 from storage.retention.local_limits import is_copied, local_limits_of, rounded_down
 from storage.tier.carrying import Pace
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests.manifest import RemoteSegment
 from storage.tier.single_writer import WriterReplaced
 from storage.tier.tiered_log import TieredLog, TierMismatch
 
@@ -223,16 +223,16 @@ class Tiering:
             limits = rounded_down(limits, sizes)
         now_ms = parts.clock.now_ms()
         is_rewritten = parts.logs.is_rewritten(log)
-        droppable = partial(tiered.droppable, limits, now_ms, is_rewritten=is_rewritten)
+        droppable = partial(tiered.leaving.droppable, limits, now_ms, is_rewritten=is_rewritten)
         while (below := await parts.disk.run(_when_known, log, droppable)) is None:
             pass
-        if tiered.is_at_rest:
+        if tiered.leaving.is_at_rest:
             return
-        if tiered.has_leaving:
+        if tiered.leaving.has_any:
             await parts.tier.copies.run(tiered.fence)
             await self._named(tiered)
             if not is_rewritten:
-                await parts.disk.run(tiered.vouch, below)
+                await parts.disk.run(tiered.leaving.vouch, below)
         while leaving := await in_turn(partition, partial(tiered.leave, below)):
             parts.logs.bury_copied(log, leaving)
             parts.tier.tally.dropped(len(leaving), sum(each.size_bytes for each in leaving))

@@ -16,7 +16,7 @@ from storage.env import DirEntry
 from storage.errors import FileMissing
 from storage.files.layout import LOG, SNAPSHOT, TXN_INDEX, parse_segment_name, segment_name
 from storage.files.partition_listing import listing_of
-from storage.tier.manifest import FilePart, Manifest, RemoteSegment
+from storage.tier.manifests.manifest import FilePart, Manifest, RemoteSegment
 from storage.tier.names import PartitionKeys
 
 

@@ -12,7 +12,7 @@ from pipeline.errors import DamagedLog
 from protocol.checksum import crc32c
 from storage.errors import FileMissing
 from storage.files.layout import LOG
-from storage.tier.manifest import FilePart, RemoteSegment
+from storage.tier.manifests.manifest import FilePart, RemoteSegment
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.tier.object_cache import BLOCK_BYTES, sums_between, sums_by_reading, sums_of
 from storage.tier.port import ObjectMissing

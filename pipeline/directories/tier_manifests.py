@@ -5,8 +5,8 @@ from functools import lru_cache
 from pipeline.directories.tier_store import StorePlace, patiently, store_at
 from pipeline.errors import DamagedLog
 from storage.errors import CorruptCheckpoint
-from storage.tier.manifest import Manifest
-from storage.tier.manifest_chain import read_behind, read_newest
+from storage.tier.manifests.manifest import Manifest
+from storage.tier.manifests.reading import read_behind, read_newest
 from storage.tier.names import PartitionKeys
 
 MOST_KNOWN = 256

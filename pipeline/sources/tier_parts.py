@@ -14,9 +14,9 @@ from pipeline.sources.log_ends import log_end_offset
 from pipeline.sources.partition_view import PartitionView
 from storage.files.layout import REMOTE_FILE
 from storage.files.partition_listing import listing_of
-from storage.tier import local_state
-from storage.tier.local_state import LocalState
-from storage.tier.manifest import Manifest
+from storage.tier.manifests import local_state
+from storage.tier.manifests.local_state import LocalState
+from storage.tier.manifests.manifest import Manifest
 from storage.tier.names import PartitionKeys
 
 

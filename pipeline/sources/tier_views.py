@@ -18,7 +18,7 @@ from storage.directory.topics_file import TopicEntry, parse
 from storage.errors import CorruptCheckpoint
 from storage.tier.card import NoTier, cluster_of
 from storage.tier.cluster_picture import TOPICS_FILE, newest
-from storage.tier.manifest import Manifest
+from storage.tier.manifests.manifest import Manifest
 from storage.tier.names import PartitionKeys
 
 

@@ -24,8 +24,8 @@ from storage.files.layout import ZONES, PartitionName, partition_dir_name
 from storage.log.log import Log
 from storage.segment.segment import Segment
 from storage.tier.carrying import Pace
-from storage.tier.manifest import Manifest, RemoteSegment
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.manifest import Manifest, RemoteSegment
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import PartitionKeys
 from storage.tier.object_cache import ObjectCache
 from storage.tier.port import ObjectStore

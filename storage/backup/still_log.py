@@ -37,7 +37,7 @@ from storage.log.log import Log
 from storage.recovery.loading import MAX_OFFSET, LoadHints, load_log
 from storage.scan.batch_walk import find_offset
 from storage.segment.trusted_indexes import TrustedIndexes
-from storage.tier import local_state
+from storage.tier.manifests import local_state
 from storage.tier.names import PartitionKeys
 
 RECENT_MS, MARK_SECONDS = 2000, 0.5

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from storage.errors import CorruptCheckpoint, NewerFormat
 from storage.tier.cluster_picture import Files, Picture, pictures
-from storage.tier.manifest import Manifest, apply
-from storage.tier.manifest_chain import is_full
+from storage.tier.manifests.manifest import Manifest, apply
+from storage.tier.manifests.reading import is_full
 from storage.tier.names import CLUSTER, PartitionKeys, is_probe, number_of, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
 

@@ -12,7 +12,7 @@ from storage.env import Env
 from storage.errors import FileMissing
 from storage.files.layout import REMOTE_FILE, PartitionName
 from storage.log.compaction_state import CleanPart
-from storage.tier.manifest import Manifest
+from storage.tier.manifests.manifest import Manifest
 
 SLACK_MS = 10_000
 """Files that were written so shortly before the last back-up began may have changed in it."""

@@ -39,7 +39,7 @@ from storage.segment.segment import Segment
 from storage.segment.trusted_indexes import TrustedIndexes
 
 if TYPE_CHECKING:
-    from storage.tier.local_state import LocalState
+    from storage.tier.manifests.local_state import LocalState
     from storage.tier.remote_logs import RemoteLogs
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -391,7 +391,7 @@ class LogManager:
             self.damage.append(str(error))
         remote = None
         if self._remote is not None:
-            from storage.tier import local_state  # start-up time, where there is no tier
+            from storage.tier.manifests import local_state  # start-up time, where there is no tier
 
             remote = local_state.load(self._env.fs, self._path_of(name))
         if remote is None:

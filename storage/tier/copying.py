@@ -23,7 +23,7 @@ from storage.search.search_clock import EARLIER
 from storage.segment.segment import Segment
 from storage.segment.times import learn_first_times, learn_times
 from storage.tier.carrying import Carrier, Pace
-from storage.tier.manifest import FilePart, RemoteSegment
+from storage.tier.manifests.manifest import FilePart, RemoteSegment
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.zones.rows import UNTIMED
 

@@ -10,7 +10,7 @@ from protocol.checksum import crc32c
 from storage.env import Buffer, File, FileSystem
 from storage.errors import CorruptLog
 from storage.files.layout import LOG, SNAPSHOT, segment_name
-from storage.tier.manifest import FilePart, Manifest, RemoteSegment
+from storage.tier.manifests.manifest import FilePart, Manifest, RemoteSegment
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.tier.port import ObjectMissing, ObjectStore, in_pieces
 from storage.tier.side_files import side_bytes

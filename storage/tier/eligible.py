@@ -5,7 +5,7 @@ from enum import Enum
 
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segment import Segment
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests.manifest import RemoteSegment
 
 
 class CopyReason(Enum):

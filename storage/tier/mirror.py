@@ -18,7 +18,7 @@ from storage.log.compaction_state import CleanPart
 from storage.log.log import Log
 from storage.segment.segment import Segment
 from storage.tier.eligible import closed_part, overlapping
-from storage.tier.manifest import Manifest, RemoteSegment
+from storage.tier.manifests.manifest import Manifest, RemoteSegment
 
 CHUNK_BYTES = 1024 * 1024
 

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from storage.env import Clock
 from storage.errors import CorruptCheckpoint, NewerFormat
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import PartitionKeys, PartitionObject, epoch_of, is_probe, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
 from storage.tier.tiered_log import TieredLog

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from storage.env import Env
 from storage.locks import Lock
 from storage.log.log import Log
-from storage.tier.local_state import LocalState
+from storage.tier.manifests.local_state import LocalState
 from storage.tier.names import EpochKeys, PartitionKeys
 from storage.tier.remote_object import Reach
 from storage.tier.tiered_log import TieredLog
@@ -67,7 +67,7 @@ class RemoteLogs:
         """Another node leads the log: what is under way for it here comes to nothing."""
         found = self.logs.get((log.topic, log.partition))
         if found is not None and found.log is log:
-            found.is_retired = True
+            found.resign()
 
     def left(self, log: Log) -> None:
         """The log is out of service here, and what the store has of it stays."""

@@ -15,7 +15,7 @@ from storage.env import Buffer, File
 from storage.errors import CorruptLog, DiskError, NoSpace
 from storage.locks import Lock
 from storage.tier.carrying import Carrier, StoreCarrier
-from storage.tier.manifest import FilePart
+from storage.tier.manifests.manifest import FilePart
 from storage.tier.object_cache import (
     BLOCK_BYTES,
     ObjectCache,

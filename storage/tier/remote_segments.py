@@ -14,7 +14,7 @@ from storage.files.layout import LOG, SNAPSHOT, TXN_INDEX, segment_name
 from storage.files.partition_files import FilePool, PartitionFiles
 from storage.segment.segment import Segment
 from storage.segment.verified_ranges import VerifiedRanges
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests.manifest import RemoteSegment
 from storage.tier.names import RECORDS, PartitionKeys
 from storage.tier.remote_object import Reach, RemoteObject, sums_anew
 from storage.tier.side_files import SideFiles, ending_of

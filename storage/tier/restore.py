@@ -29,13 +29,13 @@ from storage.files.meta_properties import (
 from storage.files.start_offsets import StartOffsets
 from storage.log.compaction_state import CleanPart
 from storage.producers.leader_epochs import LeaderEpochs
-from storage.tier import local_state
 from storage.tier.card import ForeignTier, cluster_of
 from storage.tier.cluster_picture import Files, Picture, newest
 from storage.tier.download import Download
-from storage.tier.local_state import LocalState
-from storage.tier.manifest import Manifest
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests import local_state
+from storage.tier.manifests.local_state import LocalState
+from storage.tier.manifests.manifest import Manifest
+from storage.tier.manifests.reading import read_newest
 from storage.tier.marked_directory import RestoreRefused, marked_directory
 from storage.tier.names import CLUSTER, PartitionKeys
 from storage.tier.port import ObjectStore

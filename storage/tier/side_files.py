@@ -16,7 +16,7 @@ from protocol.checksum import crc32c
 from storage.env import Buffer, DirEntry, File, Lock
 from storage.errors import CorruptIndex, CorruptLog, DiskError, FileMissing
 from storage.files.layout import LOG, TXN_INDEX, ZONES, parse_segment_name
-from storage.tier.manifest import FilePart, RemoteSegment
+from storage.tier.manifests.manifest import FilePart, RemoteSegment
 from storage.tier.names import SIDE, PartitionKeys
 from storage.tier.remote_object import Reach, RemoteObject
 

@@ -7,28 +7,24 @@ The order makes every crash harmless: objects, then the manifest, then `horolog-
 log; names leave the manifest before objects leave the store.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import takewhile
 
 from storage.env import Env
-from storage.errors import LogOffline, StorageError
+from storage.errors import StorageError
 from storage.locks import Lock
 from storage.log.compaction_state import CleanPart
 from storage.log.log import Log
-from storage.retention.plan import LogFacts, RetentionLimits, start_after
-from storage.segment.log_snapshot import LogSnapshot
-from storage.segment.removal import wholly_before
 from storage.segment.segment import Segment
-from storage.segment.times import facts_of
-from storage.tier import local_state
 from storage.tier.carrying import Pace
 from storage.tier.copying import Destination, copy_segment
 from storage.tier.eligible import next_to_copy
-from storage.tier.local_state import LocalState
-from storage.tier.manifest import Change, Manifest, RemoteSegment, RowTexts
-from storage.tier.manifest_chain import ManifestChain
-from storage.tier.mirror import Closed, Mirror, by_base, taken_by
+from storage.tier.known_state import KnownState
+from storage.tier.leaving import LeavingSegments
+from storage.tier.manifests.chain import ManifestChain
+from storage.tier.manifests.local_state import LocalState
+from storage.tier.manifests.manifest import Change, Manifest, RemoteSegment
+from storage.tier.mirror import Mirror, taken_by
 from storage.tier.names import RECORDS, SIDE, EpochKeys, PartitionKeys, unique_text
 from storage.tier.remote_object import Reach
 from storage.tier.remote_segments import RemoteSegments, unique_of
@@ -58,10 +54,9 @@ class TieredLog:
         newest = None if known is None else known.manifest
         self._chain = ManifestChain(reach.store, keys, env.clock, env.rng, newest)
         self._segments = RemoteSegments(reach, keys)
-        self._state = known or LocalState(Manifest(0, *keys))
-        self._texts = RowTexts()
+        self._known = KnownState(log, env.fs, known or LocalState(Manifest(0, *keys)))
         self._unnamed = Unnamed()
-        self._is_settled = self.is_retired = False
+        self._is_settled = False
         self._named = self.manifest if isinstance(keys, EpochKeys) else None
         """In a fleet the state that the rows name. Whatever this node has put since, a next leader
         begins with it.
@@ -71,14 +66,18 @@ class TieredLog:
         another's before that is done.
         """
         self._mirror = Mirror(log)
-        self._may_leave: frozenset[Segment] = frozenset()
+        self.leaving = LeavingSegments(log, self._known, self._mirror.same)
         self._changing = Lock()
-        self._saving = Lock()
 
     @property
     def manifest(self) -> Manifest:
         """State of the store, as far as the directory knows durably."""
-        return self._state.manifest
+        return self._known.now.manifest
+
+    @property
+    def is_retired(self) -> bool:
+        """True once nothing is written into its directory, and shown to the log, any longer."""
+        return self._known.is_retired
 
     @property
     def is_led(self) -> bool:
@@ -354,7 +353,7 @@ class TieredLog:
             self._segments.forget(row)
 
     def _change(self, change: Change) -> None:
-        self._check_open()
+        self._known.check_open()
         with self._unless_late():
             after = self._chain.append(change)
         self._keep(after)
@@ -370,29 +369,18 @@ class TieredLog:
 
     def _keep(self, manifest: Manifest) -> None:
         if manifest.number != self.manifest.number:
-            self._save(lambda state: state._replace(manifest=manifest))
+            self._known.save(lambda state: state._replace(manifest=manifest))
+            self._unnamed.end(row.unique for row in manifest.segments)
 
-    def _save(self, change: Callable[[LocalState], LocalState]) -> None:
-        """Makes it durable, unless another log may have the directory by now."""
-        with self._saving:
-            self._check_open()
-            state = change(self._state)
-            local_state.save(self._env.fs, self.log.files.path, state, self._texts)
-            self._state = state
-        self._unnamed.end(row.unique for row in state.manifest.segments)
-
-    def _check_open(self) -> None:
-        if self.log.is_closed:
-            raise LogOffline(self.log.files.path, "the log is deleted, or closed")
-        if self.is_retired:
-            raise LogOffline(self.log.files.path, "another node leads it, or this one once more")
+    def resign(self) -> None:
+        """Another node leads it: what is under way comes to nothing. Does not wait for it."""
+        self._known.is_retired = True
 
     def retire(self) -> None:
         """The log was closed, or its part in the store is another's by now: nothing is written into
         its directory after this call.
         """
-        with self._saving:
-            self.is_retired = True
+        self._known.retire()
 
     # --- in the log ---
 
@@ -406,44 +394,9 @@ class TieredLog:
         end_offset = manifest.end_offset if manifest.segments else 0
         self.log.show_uploaded(self._segments.of(manifest.segments), end_offset)
 
-    def droppable(self, limits: RetentionLimits, now_ms: int, *, is_rewritten: bool = False) -> int:
-        """The offset up to which local segments are in the store and past the local limits.
-
-        After `storage.log.lifecycle.learn_times`. `is_rewritten`: compaction may have been there,
-        and the store may have them as they were before. DiskError.
-        """
-        snapshot = self.log.snapshot
-        local = facts_of(snapshot, snapshot.first_local)[0]
-        start = snapshot.local_start_offset
-        copied = self._same_end(snapshot) if is_rewritten else self.uploaded_end
-        offsets = LogFacts(start, copied, snapshot.log_end_offset)
-        below = start_after(local, offsets, limits, now_ms)
-        self._may_leave = frozenset(wholly_before(snapshot.local_segments, min(below, copied)))
-        return below
-
-    def _same_end(self, snapshot: LogSnapshot) -> int:
-        """The offset up to which the store has local segments as they are."""
-        rows = by_base(self.manifest)
-        for number in range(snapshot.first_local, len(snapshot.segments) - 1):
-            closed = Closed(snapshot.segments[number], snapshot.segments[number + 1].base_offset)
-            if not self._mirror.same.has(closed, rows):
-                return closed.segment.base_offset
-        return snapshot.active.base_offset
-
-    @property
-    def has_leaving(self) -> bool:
-        """True when `droppable` has found segments that may leave."""
-        return bool(self._may_leave)
-
-    @property
-    def is_at_rest(self) -> bool:
-        """True when `leave` would do nothing: none may, and all have gone that were to."""
-        start = self.log.snapshot.local_start_offset
-        return not self._may_leave and self._state.local_start_offset == start
-
     def leave(self, below: int) -> tuple[Segment, ...]:
         """Takes some local segments before `below` out of the directory, of those that
-        `droppable` has found: compaction may have replaced some since.
+        `leaving.droppable` has found: compaction may have replaced some since.
 
         That they go is durable before they do. Holds the writer gate, and blocks. DiskError: what
         was done stays done.
@@ -453,19 +406,8 @@ class TieredLog:
         left = self.finish_leaving()
         if left:
             return left
-        self.vouch(below)
+        self.leaving.vouch(below)
         return self.finish_leaving()
-
-    def vouch(self, below: int) -> None:
-        """Makes durable that those go which `leave` takes next. DiskError.
-
-        Where compaction rewrites nothing this needs no gate: so writers do not wait for the disk.
-        """
-        local = self.log.snapshot.local_segments
-        leaving = tuple(takewhile(lambda each: each in self._may_leave, local[:-1]))
-        offset = min(below, local[len(leaving)].base_offset)
-        if offset > self._state.local_start_offset:
-            self._save(lambda state: state._replace(local_start_offset=offset))
 
     def finish_leaving(self) -> tuple[Segment, ...]:
         """Takes some segments out of the directory of which it is durable that they go.
@@ -474,6 +416,6 @@ class TieredLog:
         them this gives none. Holds the writer gate, and blocks. DiskError: as `leave`. LogOffline:
         another may have shown the log what has a copy.
         """
-        self._check_open()
+        self._known.check_open()
         self.show()  # a copy that failed late may have brought more than the log was shown
-        return self.log.drop_local(self._state.local_start_offset)
+        return self.leaving.drop()

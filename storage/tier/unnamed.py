@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from storage.locks import Lock
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests.manifest import RemoteSegment
 
 
 class Unnamed:

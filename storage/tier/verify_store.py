@@ -11,8 +11,8 @@ from typing import NamedTuple
 from protocol.checksum import crc32c
 from storage.errors import CorruptCheckpoint, NewerFormat
 from storage.files.layout import LOG
-from storage.tier.manifest import Manifest, RemoteSegment
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.manifest import Manifest, RemoteSegment
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, number_of, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore, in_pieces
 from storage.tier.side_files import side_bytes

@@ -13,7 +13,7 @@ from storage.directory.topics_file import partitions_in
 from storage.env import Buffer
 from storage.errors import StorageError
 from storage.tier.cluster_picture import newest
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import RECORDS, SIDE, object_of
 from storage.tier.port import ObjectStore
 from tests.support.backup.backup_world import (

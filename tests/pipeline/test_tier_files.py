@@ -11,7 +11,7 @@ from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_task
 from protocol.records.markers import ABORT, Marker, build_marker
-from storage.tier import local_state
+from storage.tier.manifests import local_state
 from storage.tier.names import RECORDS as LOG_OBJECT
 from storage.tier.names import SIDE
 from storage.validation.internal_batch import own_batch

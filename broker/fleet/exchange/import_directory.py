@@ -28,7 +28,7 @@ from storage.files.meta_properties import MetaProperties, read_meta_properties
 from storage.log.log import Log
 from storage.tier.carrying import StoreCarrier
 from storage.tier.copying import Destination, copy_segment
-from storage.tier.manifest import Manifest, RemoteSegment, render_full
+from storage.tier.manifests.manifest import Manifest, RemoteSegment, render_full
 from storage.tier.names import EpochKeys, PartitionKeys, number_of, unique_text
 from storage.tier.port import ObjectStore
 from storage.tier.restore import RestoreProgress

@@ -16,7 +16,7 @@ from broker.fleet.frame import ArrivedBatch, CorruptFrame
 from broker.fleet.segment_parts import keys_of, named_manifest
 from protocol.records.batch import read_header
 from storage.errors import CorruptCheckpoint, NewerFormat
-from storage.tier.manifest import Manifest
+from storage.tier.manifests.manifest import Manifest
 from storage.tier.names import PartitionKeys
 from storage.tier.port import ObjectMissing
 from storage.tier.side_files import side_bytes

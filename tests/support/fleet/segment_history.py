@@ -197,7 +197,7 @@ class History:
         if self.rows.manifest != ManifestName(self.rows.epoch, tiered.manifest.number):
             return  # as a round has it: what is not named leaves nothing
         assert learn_times(log, 1000)
-        below = tiered.droppable(ALL, self.clock.now_ms())
+        below = tiered.leaving.droppable(ALL, self.clock.now_ms())
         while tiered.leave(below):
             pass
 

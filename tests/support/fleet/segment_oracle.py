@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from broker.fleet.catalog.rows import ManifestName, PartitionKey
-from storage.tier.manifest import RemoteSegment
-from storage.tier.manifest_chain import read_one
+from storage.tier.manifests.manifest import RemoteSegment
+from storage.tier.manifests.reading import read_one
 from storage.tier.names import RECORDS, SIDE, EpochKeys, PartitionKeys, object_of
 from storage.tier.tiered_log import TieredLog
 from tests.support.fleet.model_catalog import Part

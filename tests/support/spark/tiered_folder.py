@@ -12,7 +12,7 @@ from storage.files.layout import PARTITION_METADATA_FILE
 from storage.files.meta_properties import write_partition_metadata
 from storage.posix import real_env
 from storage.recovery.loading import LoadHints
-from storage.tier import local_state
+from storage.tier.manifests import local_state
 from storage.tier.object_cache import ObjectCache
 from storage.tier.port import ObjectStore
 from storage.tier.remote_object import Reach

@@ -18,8 +18,8 @@ from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.log.lifecycle import learn_times
 from storage.log.log import Log
-from storage.tier.manifest import Manifest
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.manifest import Manifest
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import RECORDS
 from storage.tier.remote_logs import RemoteLogs
 from tests.support.disk.crash_world import NOW
@@ -127,8 +127,8 @@ class CompactedCrashWorld(TierCrashWorld):
             return
         assert learn_times(log, 1000)
         tiered = remote.of(log)
-        below = tiered.droppable(EVERYTHING, NOW + 10**12, is_rewritten=True)
-        if tiered.has_leaving:
+        below = tiered.leaving.droppable(EVERYTHING, NOW + 10**12, is_rewritten=True)
+        if tiered.leaving.has_any:
             tiered.fence()
         while leaving := tiered.leave(below):
             self.dropped += len(leaving)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from storage.errors import CorruptCheckpoint
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, is_probe, object_of
 from storage.tier.port import ObjectMissing, ObjectStore
 

@@ -16,8 +16,8 @@ from storage.env import Buffer, Clock, Env
 from storage.files.layout import LOG
 from storage.log.lifecycle import learn_times
 from storage.log.log import Log
-from storage.tier.manifest import Manifest
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.manifest import Manifest
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.tier.object_cache import ObjectCache
 from storage.tier.orphans import OrphanSweep, SweepOrder
@@ -122,10 +122,10 @@ class TierCrashWorld(CrashWorld):
     def drop(self) -> None:
         tiered = self.tiered
         assert learn_times(self.log, 1000)
-        below = tiered.droppable(EVERYTHING, NOW + 10**12)
-        if tiered.has_leaving:
+        below = tiered.leaving.droppable(EVERYTHING, NOW + 10**12)
+        if tiered.leaving.has_any:
             tiered.fence()
-            tiered.vouch(below)
+            tiered.leaving.vouch(below)
         while leaving := tiered.leave(below):
             self.dropped += len(leaving)
             self.manager.bury_copied(self.log, leaving)
@@ -215,7 +215,7 @@ class TierCrashWorld(CrashWorld):
         tiered.expire()
         tiered.show()
         assert learn_times(log, 1000)
-        below = tiered.droppable(EVERYTHING, NOW + 10**12)
+        below = tiered.leaving.droppable(EVERYTHING, NOW + 10**12)
         while tiered.leave(below):
             continue
         assert log.snapshot.local_start_offset >= log.snapshot.segments[-1].base_offset

@@ -18,7 +18,7 @@ from storage.retention.cleanability import Verdict
 from storage.retention.plan import RetentionLimits
 from storage.tier.card import claim
 from storage.tier.cluster_picture import TOPICS_FILE, Content, Files, PictureWriter
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests.manifest import RemoteSegment
 from storage.tier.names import PartitionKeys
 from storage.tier.object_cache import ObjectCache
 from storage.tier.orphans import OrphanSweep, SweepOrder, SweepReport
@@ -150,8 +150,8 @@ class TierLife:
         tiered = self.tiered
         is_rewritten = self.manager.is_rewritten(self.log)
         now_ms = self.clock.now_ms() + 10**15
-        offset = tiered.droppable(EVERYTHING, now_ms, is_rewritten=is_rewritten)
-        if tiered.has_leaving:
+        offset = tiered.leaving.droppable(EVERYTHING, now_ms, is_rewritten=is_rewritten)
+        if tiered.leaving.has_any:
             tiered.fence()
         while leaving := tiered.leave(offset if below is None else min(offset, below)):
             self.manager.bury_copied(self.log, leaving)

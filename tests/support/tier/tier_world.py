@@ -13,8 +13,8 @@ from storage.log.log import Log
 from storage.recovery.loading import LoadHints
 from storage.retention.plan import RetentionLimits
 from storage.segment.segment import Segment
-from storage.tier import local_state
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests import local_state
+from storage.tier.manifests.manifest import RemoteSegment
 from storage.tier.names import PartitionKeys
 from storage.tier.object_cache import ObjectCache
 from storage.tier.port import ObjectFacts
@@ -101,7 +101,7 @@ class TierWorld:
     ) -> int:
         """Local segments that may leave do; how many did. `bury` gets those whose files may go."""
         assert learn_times(self.log, 1000)
-        below = self.tiered.droppable(limits, self.env.clock.now_ms())
+        below = self.tiered.leaving.droppable(limits, self.env.clock.now_ms())
         count = 0
         while leaving := self.tiered.leave(below):
             count += len(leaving)

@@ -52,7 +52,7 @@ class TieredWorld(World):
         while tiered.copy_next(lambda size: None) is not None:
             tiered.show()
         assert learn_times(log, 1000)
-        while tiered.leave(tiered.droppable(ALL, self.clock.now_ms() + 1)):
+        while tiered.leave(tiered.leaving.droppable(ALL, self.clock.now_ms() + 1)):
             pass
         assert log.snapshot.first_local, "nothing has left"
 

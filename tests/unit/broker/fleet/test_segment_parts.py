@@ -11,7 +11,7 @@ from broker.fleet.host import OwnedLog
 from broker.fleet.led_segments import LedSegments
 from protocol.records.builder import build_batch
 from storage.errors import LogOffline
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests.manifest import RemoteSegment
 from storage.tier.names import epoch_of
 from storage.tier.port import StoreError
 from storage.tier.tiered_log import TieredLog

@@ -11,11 +11,11 @@ from storage.directory.log_manager import LogManager
 from storage.env import Buffer
 from storage.errors import StorageError
 from storage.files.layout import LOG, META_PROPERTIES_FILE, RESTORING_FILE, SYNCED_MARK
-from storage.tier import local_state
 from storage.tier.card import ForeignTier, claim
 from storage.tier.cluster_picture import USERS_FILE, Content, PictureWriter
-from storage.tier.local_state import LocalState
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests import local_state
+from storage.tier.manifests.local_state import LocalState
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import PartitionKeys
 from storage.tier.port import ObjectFacts
 from storage.tier.single_writer import WriterReplaced

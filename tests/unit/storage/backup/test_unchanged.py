@@ -7,7 +7,7 @@ import pytest
 from storage.backup.unchanged import PartitionState, has_all
 from storage.files.layout import LOG
 from storage.log.compaction_state import CleanPart
-from storage.tier.manifest import FilePart, Manifest, RemoteSegment
+from storage.tier.manifests.manifest import FilePart, Manifest, RemoteSegment
 
 SEGMENT = RemoteSegment(3, 8, "0" * 16, {LOG: FilePart(0, 10, 0)}, -1, -1, -1, -1, 0, False)
 MANIFEST = Manifest(1, "t", UUID(int=1), 0, 5, (SEGMENT,), cleaned=CleanPart(4, 100))

@@ -12,7 +12,7 @@ from protocol.records.scan import scan_batches
 from storage.cleaner.cleaner import Cleaning
 from storage.env import Env
 from storage.errors import DiskError, StorageError
-from storage.tier.manifest import RemoteSegment
+from storage.tier.manifests.manifest import RemoteSegment
 from storage.tier.port import StoreError
 from storage.tier.tiered_log import SegmentsChanged
 from tests.support.disk.simenv import SeededRng

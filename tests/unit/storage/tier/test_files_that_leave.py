@@ -104,8 +104,8 @@ def test_a_file_that_is_lost_otherwise_is_an_error(world: LeavingWorld) -> None:
 
 def test_writers_do_not_wait_for_the_disk_when_files_leave(world: LeavingWorld) -> None:
     assert learn_times(world.log, 1000)
-    below = world.tiered.droppable(NOW, world.env.clock.now_ms())
-    world.tiered.vouch(below)
+    below = world.tiered.leaving.droppable(NOW, world.env.clock.now_ms())
+    world.tiered.leaving.vouch(below)
     before = world.disk.directories_synced
     left = sum(len(each) for each in iter(lambda: world.tiered.leave(below), ()))
     assert left > 3
@@ -117,14 +117,14 @@ def test_writers_do_not_wait_for_the_disk_when_files_leave(world: LeavingWorld) 
 def test_a_log_is_at_rest_unless_files_may_leave_or_are_to(world: LeavingWorld) -> None:
     none, now_ms = RetentionLimits(-1, -1), world.env.clock.now_ms()
     assert learn_times(world.log, 1000)
-    world.tiered.droppable(none, now_ms)
-    assert world.tiered.is_at_rest
-    below = world.tiered.droppable(NOW, now_ms)
-    assert not world.tiered.is_at_rest
-    world.tiered.vouch(below)
-    world.tiered.droppable(none, now_ms)
-    assert not world.tiered.is_at_rest, "it is durable that they go"
+    world.tiered.leaving.droppable(none, now_ms)
+    assert world.tiered.leaving.is_at_rest
+    below = world.tiered.leaving.droppable(NOW, now_ms)
+    assert not world.tiered.leaving.is_at_rest
+    world.tiered.leaving.vouch(below)
+    world.tiered.leaving.droppable(none, now_ms)
+    assert not world.tiered.leaving.is_at_rest, "it is durable that they go"
     while world.tiered.leave(0):
         pass
     assert world.log.snapshot.local_start_offset == below
-    assert world.tiered.is_at_rest
+    assert world.tiered.leaving.is_at_rest

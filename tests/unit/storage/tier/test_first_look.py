@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from storage.tier.manifest import Change, render_delta
-from storage.tier.manifest_chain import FULL_EVERY
+from storage.tier.manifests.manifest import Change, render_delta
+from storage.tier.manifests.reading import FULL_EVERY
 from storage.tier.port import ObjectFacts
 from tests.support.records.logs import append, make_durable
 from tests.support.tier.tier_world import KEYS, TierWorld

@@ -6,8 +6,8 @@ import pytest
 
 from storage.env import Buffer
 from storage.tier.cluster_picture import TOPICS_FILE, Content, PictureWriter, newest
-from storage.tier.manifest import Manifest, render_full
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.manifest import Manifest, render_full
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import CLUSTER, PartitionKeys, number_of, numbered
 from storage.tier.orphans import OrphanSweep, SweepOrder
 from storage.tier.port import StoreAway

@@ -3,7 +3,14 @@
 from uuid import UUID
 
 from storage.files.layout import LOG
-from storage.tier.manifest import FilePart, Manifest, RemoteSegment, RowTexts, apply, render_full
+from storage.tier.manifests.manifest import (
+    FilePart,
+    Manifest,
+    RemoteSegment,
+    RowTexts,
+    apply,
+    render_full,
+)
 from storage.tier.sealed import sealed, sealed_list, text_of
 
 

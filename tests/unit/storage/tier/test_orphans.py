@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from storage.tier import orphans
-from storage.tier.manifest_chain import read_newest
+from storage.tier.manifests.reading import read_newest
 from storage.tier.names import PartitionKeys, object_of, probe_name
 from storage.tier.orphans import OrphanSweep, SweepOrder, SweepReport, SweepStopped
 from storage.tier.port import ObjectFacts, StoreError

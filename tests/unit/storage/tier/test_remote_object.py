@@ -9,7 +9,7 @@ import pytest
 from protocol.checksum import crc32c
 from storage.errors import CorruptLog, DiskError
 from storage.posix import PosixFileSystem
-from storage.tier.manifest import FilePart
+from storage.tier.manifests.manifest import FilePart
 from storage.tier.object_cache import BLOCK_BYTES, ObjectCache, sums_of
 from storage.tier.remote_object import Reach, RemoteObject, sums_anew
 from tests.support.disk.mounts import tmpfs

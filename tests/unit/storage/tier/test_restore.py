@@ -13,7 +13,7 @@ from storage.producers.leader_epochs import EpochStart
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD
 from storage.tier.card import ForeignTier, NoTier, claim
 from storage.tier.cluster_picture import TOPICS_FILE
-from storage.tier.manifest import Change
+from storage.tier.manifests.manifest import Change
 from storage.tier.marked_directory import RestoreRefused
 from storage.tier.names import CARD, CLUSTER, numbered
 from storage.tier.port import StoreError

@@ -13,7 +13,7 @@ from storage.log.compaction_state import CleanPart
 from storage.retention.cleanability import CleanReason
 from storage.tier.card import claim
 from storage.tier.cluster_picture import TOPICS_FILE, Content, PictureWriter
-from storage.tier.manifest import apply, render_full
+from storage.tier.manifests.manifest import apply, render_full
 from storage.tier.restore import Order, restore
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng

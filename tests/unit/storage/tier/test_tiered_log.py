@@ -10,7 +10,7 @@ from protocol.records.batch import read_header
 from protocol.records.builder import build_batch
 from storage.errors import CorruptLog, StorageError
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD
-from storage.tier.local_state import REMOTE_FILE
+from storage.tier.manifests.local_state import REMOTE_FILE
 from storage.tier.object_cache import BLOCK_BYTES, ObjectCache
 from storage.tier.port import StoreError
 from storage.tier.remote_object import Reach

@@ -13,7 +13,7 @@ from protocol.checksum import crc32c
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.files.layout import REMOTE_FILE
-from storage.tier.manifest import Manifest, RowTexts, apply, render_full
+from storage.tier.manifests.manifest import Manifest, RowTexts, apply, render_full
 
 
 class LocalState(NamedTuple):

@@ -1,7 +1,7 @@
 """Manifest of a partition: which of its segments lie in the store, and what is known of them.
 
 Values only. A manifest is full, or names what changed since the one before it; the newest counts,
-together with those down to the last full one (`storage.tier.manifest_chain`). Times are ms.
+together with those down to the last full one (`storage.tier.manifests.chain`). Times are ms.
 """
 
 from collections.abc import Mapping, Sequence
