@@ -48,7 +48,7 @@ def _warm(node: TieredNode, known: KnownTimes, count: int) -> dict[str, float]:
     with LookUps(node, known) as asks:
         ask_all(asks, count // 20, WARMING)
         took = ask_all(asks, count, WARMING + 1)
-        figures = {"exact": _exact_percent(asks)}
+        figures = {"exact": _exact_percent(asks), "unanswered": asks.unanswered}
     for kind in took:
         figures |= percentiles(took, kind)
     return figures
@@ -88,7 +88,7 @@ def _answers(node: TieredNode, known: KnownTimes, timestamp: int) -> bool:
     with LookUps(node, known) as asks, suppress(BenchFailed):
         asks.by_clock(CLOCKS[0])
         asks.first(timestamp)
-        return True
+        return not asks.unanswered
     return False
 
 
@@ -139,6 +139,7 @@ def _both(kind: str, must: float | None = None, aim: float | None = None) -> tup
 
 FIGURES = (
     Figure("exact", "%", "higher"),
+    Figure("unanswered", "look-ups", "lower"),
     *_both("record", must=1, aim=0.5),
     *_both("largest", must=1, aim=0.5),
     *_both("arrival"),
