@@ -1130,6 +1130,13 @@ class BrokerConfig:
         86_400_000,
         doc="Age, by the store's clock, below which no object counts as one that nothing names.",
     )
+    horolog_tier_manifest_retention_ms: int = broker_key(
+        "horolog.tier.manifest.retention.ms",
+        millis(-1),
+        604_800_000,
+        doc="Time to every moment of which horolog restore --at goes back; -1: for ever. Manifests "
+        "that only earlier moments need are removed by the search for objects that nothing names.",
+    )
     horolog_fleet_url: CatalogUrl | None = broker_key(  # noqa: RUF009 - a declaration
         "horolog.fleet.url",
         OptionalCatalogUrl(),

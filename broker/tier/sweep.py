@@ -52,6 +52,7 @@ class Sweep:
 
     def _order(self) -> SweepOrder:
         parts, settings = self._parts, self._parts.config.broker_config
+        past_ms = settings.horolog_tier_manifest_retention_ms
         return SweepOrder(
             frozenset(topic.topic_id for topic in parts.topics.image.topics.values()),
             parts.topics.deleted,
@@ -59,6 +60,7 @@ class Sweep:
             parts.tier.tally.stopped_names(),
             settings.horolog_tier_orphan_min_age_ms,
             settings.horolog_tier_sweep_interval_ms / 1000 * LEAST_REST,
+            None if past_ms < 0 else past_ms,
             is_shared=parts.is_shared,
         )
 

@@ -24,7 +24,7 @@ class TierTally:
         """Objects that nothing names, as the last sweep saw them, without those it removed."""
         self.unknown = Amount()
         """Objects of topics of which the broker knows nothing, as the last sweep saw them."""
-        self.removed_orphans = self.failed_sweeps = self.sweeps = 0
+        self.removed_orphans = self.removed_manifests = self.failed_sweeps = self.sweeps = 0
         self._stopped: dict[Log, str] = {}
         self.stopped_by: Mapping[str, int] = {}
         """Partitions of which nothing more is copied, by the name of the error."""
@@ -84,6 +84,7 @@ class TierTally:
         found, removed = report.orphans, report.removed
         self.sweeps += 1
         self.removed_orphans += removed.objects
+        self.removed_manifests += report.past.objects
         self.unknown = report.unknown
         self.orphans = Amount(
             found.objects - removed.objects, found.size_bytes - removed.size_bytes

@@ -10,6 +10,9 @@ Rules: a name that is not of our scheme (`storage.tier.names`) is left alone. So
 whose manifests cannot be read, or whose newest is older than the one that is known here, and topics
 of which this broker knows neither that they exist nor that they were deleted. Nothing is removed in
 a round that did not see the whole list. A round keeps names in bounds, whatever the store has.
+
+Manifests of before the last full one from `past_before_ms` or earlier are no orphans, and go in the
+same round (`storage.tier.manifests.past`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +22,8 @@ from uuid import UUID
 
 from storage.env import Clock
 from storage.errors import CorruptCheckpoint, NewerFormat
+from storage.tier.manifests.manifest import Manifest
+from storage.tier.manifests.past import past_manifests
 from storage.tier.manifests.reading import read_newest
 from storage.tier.names import PartitionKeys, PartitionObject, epoch_of, is_probe, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
@@ -51,6 +56,8 @@ class SweepOrder(NamedTuple):
     """Partitions in which another writer may be at work."""
     least_age_ms: int
     rest_seconds: float
+    past_ms: int | None = None
+    """Time, in ms, to every moment of which a restore goes back; None: for ever."""
     is_shared: bool = False
     """True in a fleet: only partitions that are led here are looked at, by what is known here."""
 
@@ -82,6 +89,8 @@ class SweepReport(NamedTuple):
     """Partitions that were left out, with the reason; some of them."""
     forgotten: frozenset[UUID]
     """Deleted topics of which the store has nothing, in this round and in the one before."""
+    past: Amount = Amount()
+    """Manifests that were removed as past."""
 
 
 class OrphanSweep:
@@ -105,7 +114,7 @@ class OrphanSweep:
 
         StoreError: nothing was removed, or a part. SweepStopped.
         """
-        walk = _Walk(self._store, self._lookup, order, self._clock.now_ms() - order.least_age_ms)
+        walk = _Walk(self._store, self._lookup, order, self._clock.now_ms())
         began = self._clock.monotonic()
         orphans, seen, due = Amount(), dict[str, float](), list[ObjectFacts]()
         for each in walk.orphans(self._watched()):
@@ -116,10 +125,10 @@ class OrphanSweep:
                 if since is not None and began - since >= order.rest_seconds:
                     due.append(each)
         self._seen = seen
-        removed = self._remove(due)
+        removed, past = self._remove(due), self._remove(walk.past)
         absent = order.deleted - walk.present
         forgotten, self._absent = absent & self._absent, absent
-        return SweepReport(orphans, removed, walk.unknown, tuple(walk.unreadable), forgotten)
+        return SweepReport(orphans, removed, walk.unknown, tuple(walk.unreadable), forgotten, past)
 
     def _watched(self) -> Iterator[ObjectFacts]:
         for each in self._store.list(""):
@@ -128,9 +137,9 @@ class OrphanSweep:
             yield each
 
     def _remove(self, due: list[ObjectFacts]) -> Amount:
-        """Manifests last: they tell what a topic had."""
+        """Manifests last, the newest at the very end: they tell what a topic had."""
         removed = Amount()
-        due.sort(key=lambda each: each.key.endswith(".json"))
+        due.sort(key=lambda each: (each.key.endswith(".json"), each.key))
         for at in range(0, len(due), DELETED_AT_ONCE):
             part = due[at : at + DELETED_AT_ONCE]
             self._store.delete([each.key for each in part])
@@ -143,13 +152,12 @@ class OrphanSweep:
 class _Walk:
     """One look at everything."""
 
-    def __init__(
-        self, store: ObjectStore, lookup: Lookup, order: SweepOrder, put_before_ms: int
-    ) -> None:
+    def __init__(self, store: ObjectStore, lookup: Lookup, order: SweepOrder, now_ms: int) -> None:
         self._store = store
         self._lookup = lookup
         self._order = order
-        self._put_before_ms = put_before_ms
+        self._now_ms = now_ms
+        self.past: list[ObjectFacts] = []
         self.unknown = Amount()
         self.unreadable: list[str] = []
         self.present: set[UUID] = set()
@@ -168,7 +176,9 @@ class _Walk:
                 yield from self._of_partition(keys, old)
 
     def _is_old(self, found: ObjectFacts) -> bool:
-        return found.modified_ms <= self._put_before_ms and found.key not in self._order.spared
+        order = self._order
+        is_spared = found.key in order.spared
+        return found.modified_ms <= self._now_ms - order.least_age_ms and not is_spared
 
     def _of_partition(self, keys: PartitionKeys, old: list["_Seen"]) -> Iterable[ObjectFacts]:
         order = self._order
@@ -182,8 +192,29 @@ class _Walk:
             return ()
         if order.is_shared:
             return self._not_led(keys, old)
+        self._look_for_past(keys, old)
         segments = [each for each in old if each.unique]
         return self._unnamed(keys, segments) if segments else ()
+
+    def _look_for_past(self, keys: PartitionKeys, manifests: list["_Seen"]) -> None:
+        """Of a broker that stands alone; not where the newest one cannot be read."""
+        past = self._past_of(keys, manifests)
+        if past and self._newest_of(keys, self._lookup(keys)) is not None:
+            self.past += past
+
+    def _past_of(
+        self, keys: PartitionKeys, found: list["_Seen"], counts: int | None = None
+    ) -> list[ObjectFacts]:
+        past_ms, room = self._order.past_ms, MOST_REMEMBERED - len(self.past)
+        if past_ms is None:
+            return []
+        manifests = [each.facts for each in found if not each.unique]
+        try:
+            past = past_manifests(self._store, keys, manifests, self._now_ms - past_ms, counts)
+        except (CorruptCheckpoint, NewerFormat, ObjectMissing) as error:
+            self._left_out(keys, str(error))
+            return []
+        return past[:room]
 
     def _not_led(self, keys: PartitionKeys, old: list["_Seen"]) -> Iterable[ObjectFacts]:
         """Segments that this leader does not name, and manifests of leaders before it, once one of
@@ -193,6 +224,8 @@ class _Walk:
         if here is None or not here.is_led:
             return ()
         led, epoch = here.spoken_for(), epoch_of(here.keys) if here.is_named else 0
+        mine = [each for each in old if each.name is not None and each.name.epoch == epoch]
+        self.past += self._past_of(here.keys, mine, here.named_number)
         return [
             each.facts
             for each in old
@@ -211,17 +244,24 @@ class _Walk:
         left = [each for each in segments if each.unique not in known]
         if not left:
             return ()
+        newest = self._newest_of(keys, here)
+        if newest is None:
+            return ()
+        named = frozenset(row.unique for row in newest.segments)
+        return [each.facts for each in left if each.unique not in named]
+
+    def _newest_of(self, keys: PartitionKeys, here: TieredLog | None) -> Manifest | None:
+        """State of the store; None when the partition is to be left out."""
         number = 0 if here is None else here.manifest.number
         try:
-            newest = read_newest(self._store, keys)
+            newest = read_newest(self._store, keys) or Manifest(0, *keys)
         except (CorruptCheckpoint, NewerFormat, ObjectMissing) as error:
             self._left_out(keys, str(error))
-            return ()
-        if number > (0 if newest is None else newest.number):
+            return None
+        if number > newest.number:
             self._left_out(keys, f"manifest {number} is known here, and not in the store")
-            return ()
-        named = frozenset(() if newest is None else (row.unique for row in newest.segments))
-        return [each.facts for each in left if each.unique not in named]
+            return None
+        return newest
 
     def _left_out(self, keys: PartitionKeys, why: str) -> None:
         if len(self.unreadable) < MOST_EXAMPLES:

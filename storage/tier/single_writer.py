@@ -3,6 +3,9 @@
 A process that was killed may have a put on its way, which the store does after the next process
 has read what is there. So the first put of a process may lose: what is there is read again. Once
 it has put one, no earlier process's can come: each had one number at a time, and that is taken.
+
+Old objects are removed, so a number may be free once more. A process that was stopped for as long
+as that finds later ones behind the object that it has put, and knows that it is not alone.
 """
 
 from collections.abc import Callable
@@ -36,8 +39,8 @@ class SingleWriter:
         """Makes the object, or finds that an earlier call did whose answer was lost.
 
         StoreError leaves that open: the next call, with the same bytes, tells. LatePut,
-        WriterReplaced when the object is another process's; `read` raises for what no writer put,
-        since an answer that was spoilt on its way is no other writer.
+        WriterReplaced when the object, or a later one, is another process's; `read` raises for what
+        no writer put, since an answer that was spoilt on its way is no other writer.
         """
         try:
             self._store.put_new(key, data)
@@ -46,7 +49,14 @@ class SingleWriter:
             if found != data:
                 read(key, found)
                 self._lose(key)
+        self._look_behind(key)
         self.has_put = True
+
+    def _look_behind(self, key: str) -> None:
+        folder = key[: key.rindex("/") + 1]
+        later = next(self._store.list(folder, after=key), None)
+        if later is not None:
+            raise WriterReplaced(key, f"another writer has made a later one, {later.key}")
 
     def _lose(self, key: str) -> None:
         self._lost += 1

@@ -87,7 +87,12 @@ class TieredLog:
     @property
     def is_named(self) -> bool:
         """True in a fleet once the rows name a manifest of this epoch: those of before are over."""
-        return self._named is not None and self._named.number > 0
+        return self.named_number > 0
+
+    @property
+    def named_number(self) -> int:
+        """Number of the manifest that the rows of a fleet name; 0: none of this epoch."""
+        return 0 if self._named is None else self._named.number
 
     def named(self, manifest: Manifest) -> None:
         """The rows of a fleet name this one."""

@@ -1,9 +1,19 @@
 """The power goes at every call of the disk and of the store while a log moves to the store."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.support.tier.compacted_crash_world import CompactedCrashWorld, live_compacted
+from tests.support.tier.often_full import often_full
 from tests.support.tier.tier_crash_world import TierCrashWorld, live
+
+
+@pytest.fixture(autouse=True)
+def _manifests_are_left_behind() -> Iterator[None]:
+    with often_full():
+        yield
+
 
 ENDS_ITS_TIER = 0
 """The life of this seed does."""

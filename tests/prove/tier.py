@@ -8,6 +8,7 @@ loses its power at every call of its disk and of its store.
 from typing import NamedTuple
 
 from tests.prove import Outcome, Work, quietly, spread
+from tests.support.tier.often_full import often_full
 from tests.support.tier.tier_crash_world import TierCrashWorld, live
 from tests.support.tier.tier_twins import TierTwins
 
@@ -55,6 +56,7 @@ def one_history(seed: int) -> Seen:
     return Seen(twins.answers, twins.errors)
 
 
+@often_full()
 def one_life(seed: int) -> Seen:
     """A life with a power cut at every call."""
     world = TierCrashWorld(seed, 1, nested=seed % 3 == 2)

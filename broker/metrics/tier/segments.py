@@ -269,6 +269,12 @@ _SWEEPS: tuple[Metric[TierView], ...] = (
         one(of_tier(lambda tier: tier.tally.removed_orphans)),
     ),
     counter(
+        "horolog_tier_removed_manifests",
+        "Manifests that a sweep removed: only a restore to a time long ago needed them.",
+        (),
+        one(of_tier(lambda tier: tier.tally.removed_manifests)),
+    ),
+    counter(
         "horolog_tier_sweeps",
         "Sweeps that have seen all objects.",
         (),

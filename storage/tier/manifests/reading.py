@@ -3,13 +3,19 @@
 A full one has the whole state; each of the others says what changed since the one before it.
 """
 
-from storage.errors import CorruptCheckpoint
+from storage.errors import CorruptCheckpoint, StorageError
 from storage.tier.manifests.manifest import Manifest, apply
 from storage.tier.names import PartitionKeys, number_of
 from storage.tier.port import ObjectMissing, ObjectStore
 
 FULL_EVERY = 64
 """So many manifests have to be read at most for the newest state."""
+FIRST = 1
+"""Number of the first one in its place."""
+
+
+class ManifestsRemoved(StorageError):  # noqa: N818 - what happened
+    """Nothing tells any longer what the store had at that time."""
 
 
 def is_full(number: int) -> bool:
@@ -39,8 +45,9 @@ def read_newest(
 ) -> Manifest | None:
     """The newest state of a partition, or that of a moment; None when there is none.
 
-    `at_ms`: only manifests that were written until then. CorruptCheckpoint for one that is not
-    what was written, or that is missing between others; StoreError.
+    `at_ms`: only manifests that were written until then. ManifestsRemoved when those were.
+    CorruptCheckpoint for one that is not what was written, or that is missing between others;
+    StoreError.
     """
     numbers = [number_of(each.key) for each in store.list(keys.manifests)]
     known = [number for number in numbers if number is not None]
@@ -53,6 +60,8 @@ def read_newest(
             return _replayed(keys, number, chain, at_ms)
     if chain and at_ms is None:
         raise CorruptCheckpoint(keys.manifests, "there is no full manifest")
+    if known and known[0] != FIRST:
+        raise ManifestsRemoved(keys.manifests, "manifests of that time were removed")
     return None
 
 

@@ -16,6 +16,7 @@ from tests.support.fleet.fleet_world import PARTITIONS, TIMES, FleetWorld
 from tests.support.fleet.machines.sim_host import ServedLog, SimBatch, Value
 from tests.support.fleet.machines.sim_node import Logs, SimNode
 from tests.support.fleet.virtual_loop import run_virtual
+from tests.support.tier.often_full import often_full
 
 PRODUCERS, BATCHES = 5, 12
 DELETIONS = 6
@@ -42,6 +43,7 @@ class FleetLived(NamedTuple):
     faults: Counter[str]
 
 
+@often_full()
 def play(seed: int, logs: Logs = Logs.LISTS) -> FleetLived:
     """One history. AssertionError for a broken promise, and for an error that nobody expected."""
     before = failures.total()

@@ -31,6 +31,7 @@ from tests.support.fleet.transactions_of_log import PRODUCERS as TRANSACTIONAL
 from tests.support.fleet.transactions_of_log import Transactions
 from tests.support.records.cleaning import COMPACT, clean_tiered
 from tests.support.tier.memory_store import MemoryStore
+from tests.support.tier.often_full import often_full
 
 STEPS, KEYS = 60, 5
 PRODUCERS = 3
@@ -82,7 +83,7 @@ class History:
         """Objects that nothing names go, as the leader finds them; how many did."""
         order = SweepOrder(
             frozenset((KEY.topic_id,)), frozenset(), frozenset(), frozenset(), 0, 0.0,
-            is_shared=True,
+            past_ms=0, is_shared=True,
         )  # fmt: skip
         sweep = OrphanSweep(self.store, self.clock, self.leader.remote.find)
         return sum(sweep.round(order).removed.objects for _ in range(2))
@@ -253,8 +254,9 @@ class History:
 async def swept_segments(seed: int) -> int:
     """A history, a sweep, and a take-over by an empty disk; how many objects went."""
     history = History(seed)
-    await history.run()
-    removed = history.sweep()
+    with often_full():
+        await history.run()
+        removed = history.sweep()
     if history.leader.tiered.is_named:
         left = (object_of(each.key) for each in history.store.list("topics/"))
         epochs = {each.epoch for each in left if each is not None and each.epoch is not None}
@@ -268,5 +270,6 @@ async def swept_segments(seed: int) -> int:
 async def play_segments(seed: int, *, is_compacted: bool = False) -> int:
     """One history; the take-overs it had. AssertionError, or whatever it meets."""
     history = History(seed, is_compacted=is_compacted)
-    await history.run()
+    with often_full():
+        await history.run()
     return history.rows.epoch

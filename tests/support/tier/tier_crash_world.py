@@ -263,7 +263,9 @@ def judge_objects(store: MemoryStore, manifest: Manifest) -> None:
 def sweep_twice(store: ObjectStore, clock: Clock, remote: RemoteLogs) -> int:
     """Has the second round remove what the first one saw; the number of those objects."""
     sweep = OrphanSweep(store, clock, remote.find)
-    order = SweepOrder(frozenset((TOPIC_ID,)), frozenset(), frozenset(), frozenset(), 0, 0.0)
+    order = SweepOrder(
+        frozenset((TOPIC_ID,)), frozenset(), frozenset(), frozenset(), 0, 0.0, past_ms=0
+    )
     seen = sweep.round(order)
     assert sweep.round(order).removed == seen.orphans
     assert not sweep.round(order).orphans.objects

@@ -200,7 +200,13 @@ class TierLife:
     def sweep(self) -> SweepReport:
         """A round over all objects, however young. StoreError, SweepStopped."""
         order = SweepOrder(
-            frozenset((self.topic_id,)), self.deleted, self.trash.names(), frozenset(), 0, 0.0
+            frozenset((self.topic_id,)),
+            self.deleted,
+            self.trash.names(),
+            frozenset(),
+            0,
+            0.0,
+            past_ms=0,
         )
         report = self.orphans.round(order)
         self.deleted -= report.forgotten

@@ -27,6 +27,7 @@ from storage.zones.zone_map import ARRIVAL_ESTIMATED, Zone
 from tests.support.disk.simenv import SimClock
 from tests.support.records.cleaning import COMPACT
 from tests.support.tier.leftovers import missing, unnamed
+from tests.support.tier.often_full import often_full
 from tests.support.tier.store_weather import StoreWeather, Weather
 from tests.support.tier.tier_crash_world import read_rows
 from tests.support.tier.tier_life import NOW, TierLife
@@ -170,6 +171,7 @@ class TierTwins:
 
     # --- a life ---
 
+    @often_full()
     def live(self, steps: int = 40) -> None:
         """So many steps, questions between them."""
         for _ in range(steps):

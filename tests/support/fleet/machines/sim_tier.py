@@ -272,7 +272,7 @@ class SimTier:
         tier = self._tier
         order = SweepOrder(
             ids, frozenset(), tier.trash.names(), tier.tally.stopped_names(), 0, rest,
-            is_shared=True,
+            past_ms=0, is_shared=True,
         )  # fmt: skip
         with suppress(StoreError):
             await self._lane.run(self._sweep.round, order)
