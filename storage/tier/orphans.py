@@ -157,6 +157,7 @@ class _Walk:
         self._lookup = lookup
         self._order = order
         self._now_ms = now_ms
+        self._put_before_ms = now_ms - order.least_age_ms
         self.past: list[ObjectFacts] = []
         self.unknown = Amount()
         self.unreadable: list[str] = []
@@ -176,9 +177,7 @@ class _Walk:
                 yield from self._of_partition(keys, old)
 
     def _is_old(self, found: ObjectFacts) -> bool:
-        order = self._order
-        is_spared = found.key in order.spared
-        return found.modified_ms <= self._now_ms - order.least_age_ms and not is_spared
+        return found.modified_ms <= self._put_before_ms and found.key not in self._order.spared
 
     def _of_partition(self, keys: PartitionKeys, old: list["_Seen"]) -> Iterable[ObjectFacts]:
         order = self._order

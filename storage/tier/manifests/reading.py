@@ -61,7 +61,9 @@ def read_newest(
     if chain and at_ms is None:
         raise CorruptCheckpoint(keys.manifests, "there is no full manifest")
     if known and known[0] != FIRST:
-        raise ManifestsRemoved(keys.manifests, "manifests of that time were removed")
+        raise ManifestsRemoved(
+            keys.manifests, "manifests of that time were removed; those of later ones are there"
+        )
     return None
 
 
