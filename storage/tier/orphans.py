@@ -191,15 +191,7 @@ class _Walk:
             return ()
         if order.is_shared:
             return self._not_led(keys, old)
-        self._look_for_past(keys, old)
-        segments = [each for each in old if each.unique]
-        return self._unnamed(keys, segments) if segments else ()
-
-    def _look_for_past(self, keys: PartitionKeys, manifests: list["_Seen"]) -> None:
-        """Of a broker that stands alone; not where the newest one cannot be read."""
-        past = self._past_of(keys, manifests)
-        if past and self._newest_of(keys, self._lookup(keys)) is not None:
-            self.past += past
+        return self._unnamed(keys, old)
 
     def _past_of(
         self, keys: PartitionKeys, found: list["_Seen"], counts: int | None = None
@@ -232,20 +224,22 @@ class _Walk:
             or (each.name is not None and each.name.epoch is not None and each.name.epoch < epoch)
         ]
 
-    def _unnamed(self, keys: PartitionKeys, segments: list["_Seen"]) -> Iterable[ObjectFacts]:
-        """Segments that are named neither here nor by the store.
+    def _unnamed(self, keys: PartitionKeys, old: list["_Seen"]) -> Iterable[ObjectFacts]:
+        """Segments that are named neither here nor by the store; past manifests are noted.
 
         Asked in this order, and after the objects were listed: a copy is in the first until it is
         in the second.
         """
         here = self._lookup(keys)
         known = frozenset[str]() if here is None else here.spoken_for()
-        left = [each for each in segments if each.unique not in known]
-        if not left:
+        left = [each for each in old if each.unique and each.unique not in known]
+        past = self._past_of(keys, old)
+        if not (left or past):
             return ()
         newest = self._newest_of(keys, here)
         if newest is None:
             return ()
+        self.past += past
         named = frozenset(row.unique for row in newest.segments)
         return [each.facts for each in left if each.unique not in named]
 

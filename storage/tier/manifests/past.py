@@ -19,7 +19,7 @@ def past_manifests(
 
     `put_before_ms`, ms by the store: every moment since then can be restored. `counts`: number of
     the one that counts in a fleet, where later ones may come to nothing; None: the newest does.
-    None where that full one is not what its number says. CorruptCheckpoint, NewerFormat when it
+    Empty where that full one is not what its number says. CorruptCheckpoint, NewerFormat when it
     cannot be read; StoreError.
     """
     numbered = sorted((number_of(each.key) or 0, each) for each in found)

@@ -3,28 +3,17 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from broker.runtime.lanes import DiskLanes
-from broker.tier.standing import TierOwner, TierStanding
-from broker.tier.sweep import Sweep, SweepParts
-from broker.tier.tally import TierTally
-from broker.tier.tier import Tier
-from broker.tier.trash import Trash
 from storage.env import Buffer
 from storage.tier.names import is_probe
-from storage.tier.orphans import OrphanSweep
 from tests.support.tier.memory_store import MemoryStore
-from tests.support.worlds.handler_world import World
+from tests.unit.broker.tier.test_sweep import SweptWorld
 
-TIER = {
-    "remote_log_storage_system_enable": "true",
-    "horolog_tier_url": "s3://bucket/prefix",
-    "horolog_tier_orphan_min_age_ms": "0",
-}
+YOUNG = {"horolog_tier_orphan_min_age_ms": "0"}
 
 
 class SlowProbe(MemoryStore):
@@ -44,28 +33,13 @@ class SlowProbe(MemoryStore):
         super().put_new(key, data)
 
 
-class ProbedWorld(World):
-    """A broker with a tier behind a store that is slow to be tried out, and its sweep."""
+class ProbedWorld(SweptWorld):
+    """One whose store is slow to be tried out."""
 
-    def __init__(self, lanes: DiskLanes) -> None:
-        super().__init__(**TIER)
-        self.store = SlowProbe(self.clock.now_ms)
-        broker = self.broker
-        self.tier = cast(
-            "Tier",
-            SimpleNamespace(
-                store=self.store,
-                copies=lanes.wide_lane("copies", 4),
-                trash=Trash(self.store, self.clock.monotonic),
-                tally=TierTally(),
-                orphans=OrphanSweep(self.store, self.clock, lambda keys: None),
-            ),
-        )
-        owner = TierOwner(self.tier, broker.logs, self.env, broker.lane, 1)
-        self.standing = TierStanding(owner)
-        self.sweep = Sweep(
-            SweepParts(broker.topics, broker.config, broker.clock_watch, self.tier, self.standing)
-        )
+    store: SlowProbe
+
+    def made_store(self) -> SlowProbe:
+        return SlowProbe(self.clock.now_ms)
 
     async def sweep_twice(self) -> None:
         """What the first one finds, the second one removes."""
@@ -77,7 +51,7 @@ class ProbedWorld(World):
 @pytest.fixture
 async def world() -> AsyncIterator[ProbedWorld]:
     lanes = DiskLanes(asyncio.get_running_loop())
-    world = ProbedWorld(lanes)
+    world = ProbedWorld(lanes.wide_lane("copies", 4), **YOUNG)
     yield world
     world.store.go_on.set()
     await lanes.close()

@@ -26,26 +26,29 @@ GONE, KEPT, OTHER = UUID(int=1), UUID(int=2), UUID(int=3)
 class SweptWorld(World):
     """A broker with a tier whose store is in memory, and its sweep."""
 
-    def __init__(self, **more: Any) -> None:
+    def __init__(self, copies: Any = None, **more: Any) -> None:
+        """`copies`: lane of calls to the store; None: they are made where they are asked for."""
         super().__init__(**more, **TIER)
-        self.store = MemoryStore(self.clock.now_ms)
+        self.store = self.made_store()
         broker = self.broker
         self.tier = cast(
             "Tier",
             SimpleNamespace(
                 store=self.store,
-                copies=self.lanes,
+                copies=copies or self.lanes,
                 trash=Trash(self.store, self.clock.monotonic),
                 tally=TierTally(),
                 orphans=OrphanSweep(self.store, self.clock, lambda keys: None),
             ),
         )
         owner = TierOwner(self.tier, broker.logs, self.env, broker.lane, 1)
+        self.standing = TierStanding(owner)
         self.sweep = Sweep(
-            SweepParts(
-                broker.topics, broker.config, broker.clock_watch, self.tier, TierStanding(owner)
-            )
+            SweepParts(broker.topics, broker.config, broker.clock_watch, self.tier, self.standing)
         )
+
+    def made_store(self) -> MemoryStore:
+        return MemoryStore(self.clock.now_ms)
 
     async def round(self) -> set[str]:
         """A sweep, a day later; the objects of topics that stay."""
