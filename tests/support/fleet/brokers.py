@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.broker_client import BrokerClient
 from protocol.apis.metadata import MetadataRequest
+from tests.support.clients.admin import Admin
 from tests.support.fleet.postgres_server import PostgresServer, postgres
 from tests.support.patience import until
 from tests.support.ports import free_ports
@@ -89,6 +90,11 @@ class FleetOfBrokers:
         for each in self.running.values():
             until(lambda: _known_to(each) >= places, "they do not meet")  # noqa: B023
 
+    def wait_until_even(self) -> None:
+        """Each leads as many shards as the others, as they say themselves."""
+        for each in self.running.values():
+            until(lambda: _is_even(each, len(self.running)), "they are not even")  # noqa: B023
+
     def kill(self, node_id: int) -> None:
         """kill -9."""
         self.running.pop(node_id).kill()
@@ -115,6 +121,11 @@ def _known_to(node: NodeProcess) -> set[tuple[int, int]]:
     with BrokerClient(node.bootstrap) as client:
         known = client.call(MetadataRequest(topics=[])).brokers
     return {(each.node_id, each.port) for each in known}
+
+
+def _is_even(node: NodeProcess, nodes: int) -> bool:
+    shards = [each["shards"] for each in Admin(node.facts["http"]).get("/api/fleet")["nodes"]]
+    return len(shards) == nodes and max(shards) - min(shards) <= 1
 
 
 @contextmanager
