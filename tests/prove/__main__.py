@@ -58,24 +58,24 @@ def main(names: tuple[str, ...], points: int | None, seed: int, processes: int) 
     work = Work(points, seed, processes)
     console = Console()
     table = Table("proof", "points", "of", "seeds", "findings", "seconds", "note")
-    failed = False
+    findings: list[str] = []
     for name in names or tuple(name for name in PROOFS if name not in ON_DEMAND):
         began = time.monotonic()
         outcome = outcome_of(name, work)
-        failed |= bool(outcome.findings)
+        findings += [f"{name}: {each}" for each in outcome.findings[:KEPT_FINDINGS]]
         told = (outcome.skipped and "skipped") or str(len(outcome.findings))
         seconds = f"{time.monotonic() - began:.1f}"
         note = outcome.skipped or outcome.note
         table.add_row(name, str(outcome.count), outcome.unit, outcome.seeds, told, seconds, note)
-        for finding in outcome.findings[:KEPT_FINDINGS]:
-            console.print(f"{name}: {finding}", markup=False)
         if outcome.matrix and points is not None:
             matrix = Table(*outcome.matrix[0], title=name)
             for row in outcome.matrix[1:]:
                 matrix.add_row(*row)
             console.print(matrix)
     console.print(table)
-    sys.exit(failed)
+    for finding in findings:  # last, where whoever keeps only the end of an output has them
+        console.print(finding, markup=False)
+    sys.exit(bool(findings))
 
 
 if __name__ == "__main__":
