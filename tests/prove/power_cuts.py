@@ -3,6 +3,11 @@
 Producers with acks=all, a compacted topic, transactions with offsets in them and plain commits go
 on for a moment; then the power goes: while the broker works, after its clean stop, or in the
 recovery that follows a kill. What comes back is compared with what was promised, one by one.
+
+The broker is frozen first. Of a sync that is under way while a file system is shut down by force,
+Linux may say that it succeeded, and what it was to keep is lost (6.18: 41 of 400 shut-downs of ext4
+and XFS under a process that appends and syncs without a pause). Where the power really goes, there
+is nobody who could pass such an answer on.
 """
 
 import random
@@ -85,6 +90,8 @@ class Life:
             self._end_process()
             with suppress(NodeFailed):  # most often it is not ready by then, and has been killed
                 self._start(address, ready_within_seconds=dice.uniform(0.05, 0.6))
+        if self.node is not None:
+            self.node.freeze()
         self.disk.cut()
         self._end_process()
         self.disk.power_up()

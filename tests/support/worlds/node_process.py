@@ -10,11 +10,26 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.patience import until
+
 LOG_TAIL_BYTES = 4096
+RESTING = frozenset("TDXZ")
+"""States of threads (proc(5)) that are stopped, will be as soon as their call ends, or have
+ended."""
+
+
+def thread_states(pid: int) -> set[str]:
+    """States of the threads of a process, a letter each (proc(5))."""
+    found = set()
+    for each in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            found.add(each.read_text().rpartition(") ")[2][0])
+    return found
 
 
 class NodeFailed(Exception):  # noqa: N818 - reads as the sentence it is
@@ -74,6 +89,13 @@ class NodeProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             raise self._failure(f"did not stop within {within_seconds} s") from None
+
+    def freeze(self) -> None:
+        """Stops it where it is (SIGSTOP). When this returns, none of its threads does anything any
+        more, but that calls to the system which are under way may end.
+        """
+        os.kill(self.pid, signal.SIGSTOP)
+        until(lambda: thread_states(self.pid) <= RESTING, f"{self.pid} does not stop")
 
     def kill(self) -> None:
         """Ends it without a chance to tidy (SIGKILL); nothing happens when it is gone already."""
