@@ -50,8 +50,11 @@ class Trimming:
         """True when a manifest of the log's epoch counts; False: the log is another's, or was
         deleted.
 
-        CatalogError.
+        The rows have the log's start before: commits of what is before it go with the naming,
+        while a leader that follows might still begin where the rows said so. CatalogError.
         """
+        if not await self.trim(log):
+            return False
         keep_ms = round(self._times.keep * 1000)
         order = Naming(self._me, log.shard, log.partition, number, end_offset, keep_ms)
         async with self._spans.changing:

@@ -17,10 +17,12 @@ from broker.fleet.catalog.rows import (
     CommitId,
     CommittedSpan,
     Incarnation,
+    Naming,
     OwnedShard,
     PartitionKey,
     PartitionRow,
     Span,
+    Trim,
 )
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
 from broker.fleet.commit_objects import CommitObjects, RowRoom
@@ -77,16 +79,24 @@ class Rows:
 
     answers_trims = True
 
+    def __init__(self) -> None:
+        self.changes: list[Trim | Naming] = []
+
     async def commit(self, _: object) -> CommitAnswer:
         await asyncio.sleep(0.001)
         return CommitAnswer.OK
 
     checkpoint = commit
 
-    async def trim(self, _: object) -> CommitAnswer:
+    async def trim(self, order: Trim) -> CommitAnswer:
         await asyncio.sleep(0.001)
         if not self.answers_trims:
             raise CatalogError("no answer")
+        self.changes.append(order)
+        return CommitAnswer.OK
+
+    async def name_manifest(self, order: Naming) -> CommitAnswer:
+        self.changes.append(order)
         return CommitAnswer.OK
 
 
@@ -307,6 +317,27 @@ def test_a_checkpoint_of_what_was_trimmed_meanwhile_is_given_up() -> None:
         assert node.in_rows() == 2
         assert await node.checkpointer.make()
         assert node.in_rows() == 0
+
+    run(work)
+
+
+def test_the_rows_have_a_log_s_start_before_a_manifest_that_begins_there() -> None:
+    """Its commits go with the naming, and segments before the start are in no store."""
+
+    async def work(node: Node) -> None:
+        log: Any = node.log(0)
+        node.inline(log, 5)
+        log.start_offset = 3
+        assert await node.trimming.name_manifest(log, 1, 5)
+        trim, naming = node.rows.changes
+        assert isinstance(trim, Trim)
+        assert trim.log_start_offset == 3
+        assert isinstance(naming, Naming)
+        log.start_offset = 4
+        node.rows.answers_trims = False
+        with pytest.raises(CatalogError):
+            await node.trimming.name_manifest(log, 2, 5)
+        assert node.rows.changes == [trim, naming]
 
     run(work)
 
