@@ -92,14 +92,35 @@ def mend_zones(segment: Segment, zones: ZoneMap, limit: int, end_offset: int) ->
     zones.check()
     zones.truncate_to(end_offset)
     _cut_misplaced(segment, zones, limit)
+    if _add_missing(segment, zones, limit):
+        # Where compaction left fewer records than offsets, the zone seems to end before the cut
+        # that took some of them.
+        zones.truncate_to(zones.zone(zones.row_count - 1).first_offset)
+        _add_missing(segment, zones, limit)
+
+
+def _add_missing(segment: Segment, zones: ZoneMap, limit: int) -> bool:
+    """Adds batches behind the last row; True where that row counts records that are not there."""
     position, mapped_records = zones.resume_point()
+    unread_end = _unread_end(zones)
+    if unread_end is not None:  # it counts offsets
+        mapped_records = 0
     scan = LogScan(segment.file(), position, limit=limit)
     for chunk in scan.chunks():
         for row in chunk.rows:
             if mapped_records > 0:
                 mapped_records -= row[6]
-            elif row[6]:
+            elif row[6] and (unread_end is None or row[1] >= unread_end):
                 _add(zones, chunk.data, row, chunk.position, segment.mtime_ms)
+    return mapped_records > 0
+
+
+def _unread_end(zones: ZoneMap) -> int | None:
+    """The offset behind the last row where nobody looked into that."""
+    if not zones.row_count:
+        return None
+    last = zones.zone(zones.row_count - 1)
+    return last.first_offset + last.record_count if last.flags & UNREAD else None
 
 
 def _cut_misplaced(segment: Segment, zones: ZoneMap, limit: int) -> None:
