@@ -1046,8 +1046,8 @@ class BrokerConfig:
         86_400_000,
         importance="low",
         dynamic=True,
-        doc="Time after a producer's last batch (by the time of that) when its partition removes "
-        "its state, unless it has a transaction open there.",
+        doc="Time after a producer's last batch (its own time, or its arrival where that is later) "
+        "when its partition removes its state, unless it has a transaction open there.",
     )
     producer_id_expiration_check_interval_ms: int = broker_key(
         "producer.id.expiration.check.interval.ms",

@@ -151,7 +151,7 @@ class LogAppender:
             if header.attributes & CONTROL:
                 self._end_transaction(batch, base_offset, segment)
             else:
-                self.producers.update(header, base_offset, batch.max_timestamp)
+                self.producers.update(header, base_offset, batch.max_timestamp, now_ms)
             if header.is_transactional:
                 self.unstable_offset = self.producers.first_unstable_offset
         self.end_offset = last_offset + 1

@@ -26,6 +26,7 @@ DROPPED_AT_ONCE = 16
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
+NO_ARRIVAL = -1
 MAX_SEQUENCE = 2**31 - 1
 
 
@@ -65,8 +66,8 @@ class ProducerEntry:
     """One producer: its epoch, its last batches (oldest first), its open transaction."""
 
     __slots__ = (
-        "batches", "coordinator_epoch", "epoch", "is_marker_alone", "last_timestamp",
-        "txn_first_offset",
+        "batches", "coordinator_epoch", "epoch", "is_marker_alone", "last_arrival_ms",
+        "last_timestamp", "txn_first_offset",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +84,8 @@ class ProducerEntry:
         self.epoch = epoch
         self.batches = batches
         self.last_timestamp = last_timestamp
+        self.last_arrival_ms = NO_ARRIVAL
+        """Wall time when its last batch was appended; NO_ARRIVAL: before the log was opened."""
         self.coordinator_epoch = coordinator_epoch
         self.txn_first_offset = txn_first_offset
         self.is_marker_alone = is_marker_alone
@@ -117,7 +120,7 @@ class ProducerStates:
 
     __slots__ = (
         "_completed", "_open", "_producers", "end_offset", "log_start_offset", "most",
-        "restored_below",
+        "restored_below", "written_ms",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -129,6 +132,8 @@ class ProducerStates:
         """Start of the log: batches of before may have been of producers that are not known."""
         self.restored_below = 0
         """Offset of the snapshot that they were restored from; 0 if they were not."""
+        self.written_ms = NO_ARRIVAL
+        """Wall time of the last write to the log before it was opened, if that is known."""
         self._producers: dict[int, ProducerEntry] = {}
         self._open: dict[int, int] = {}  # first offset -> producer id, in the order of offsets
         self._completed: dict[int, int] = {}  # first offset -> offset of the marker, not yet stable
@@ -176,7 +181,13 @@ class ProducerStates:
             )
         return None
 
-    def update(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> None:
+    def update(
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        max_timestamp: int,
+        arrival_ms: int = NO_ARRIVAL,
+    ) -> None:
         """Remember a batch that is stored in the log at `base_offset`; not for control batches.
 
         `max_timestamp` is the one that was written. Also the way to replay a log.
@@ -191,6 +202,7 @@ class ProducerStates:
         else:
             entry.batches = (*entry.batches[1 - REMEMBERED_BATCHES :], batch)
         entry.last_timestamp = max_timestamp
+        entry.last_arrival_ms = arrival_ms
         if header.is_transactional and entry.txn_first_offset == NO_OFFSET:
             entry.txn_first_offset = base_offset
             self._open[base_offset] = header.producer_id
@@ -251,18 +263,20 @@ class ProducerStates:
             }
 
     def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
-        """Forget producers whose last batch is that old by its own time; says which.
+        """Forget producers whose last batch is that old, and came that long ago; says which.
 
-        Message time, as Kafka has it: a producer of old CreateTime data is forgotten at once. One
-        whose time is ahead counts from now on, or wild times would keep it for ever. Never with
-        an open transaction.
+        Message time alone, as Kafka has it, would forget a producer of old CreateTime data at once,
+        and what it sends again would be there twice. One whose time is ahead counts from now on,
+        or wild times would keep it for ever. Never with an open transaction.
         """
+        self.written_ms = min(self.written_ms, now_ms)
         for entry in self._producers.values():
             entry.last_timestamp = min(entry.last_timestamp, now_ms)
+            entry.last_arrival_ms = min(entry.last_arrival_ms, now_ms)
         expired = [
             producer_id
             for producer_id, entry in self._producers.items()
-            if is_expired(entry, now_ms, expiration_ms)
+            if self._is_expired(entry, now_ms, expiration_ms)
         ]
         for producer_id in expired:
             del self._producers[producer_id]
@@ -271,12 +285,23 @@ class ProducerStates:
     def expire_restored(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers from a snapshot that wrote nothing after it and are expired.
 
-        As Kafka does when it reads a snapshot; here it waits until the clock of a start is judged.
+        When Kafka does, which is as it reads a snapshot; here it waits until the clock of a start
+        is judged.
         """
         for producer_id, entry in tuple(self._producers.items()):
             is_silent = entry.last_offset < self.restored_below
-            if is_silent and is_expired(entry, now_ms, expiration_ms):
+            if is_silent and self._is_expired(entry, now_ms, expiration_ms):
                 del self._producers[producer_id]
+
+    def _is_expired(self, entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+        """True when a producer may be forgotten. No file says when one that was read has written:
+        it counts from the last write to the log.
+        """
+        if entry.has_open_transaction:
+            return False
+        arrival_ms = entry.last_arrival_ms
+        came_ms = self.written_ms if arrival_ms == NO_ARRIVAL else arrival_ms
+        return now_ms - max(entry.last_timestamp, came_ms) >= expiration_ms
 
     def restore(self, producer_id: int, entry: ProducerEntry) -> None:
         """Put an entry of a snapshot back."""
@@ -317,11 +342,6 @@ class ProducerStates:
         self._completed.clear()
         self.end_offset = end_offset
         self.restored_below = 0
-
-
-def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
-    """True when a producer may be forgotten at `now_ms`."""
-    return not entry.has_open_transaction and now_ms - entry.last_timestamp >= expiration_ms
 
 
 def _check_not_older(header: BatchHeader, entry: ProducerEntry) -> None:

@@ -29,7 +29,7 @@ from storage.index.offset_search import indexed_batch
 from storage.old_formats.format_upgrade import Upgraded, upgrade_segments
 from storage.producers import producer_snapshots
 from storage.producers.leader_epochs import EpochStart, LeaderEpochs
-from storage.producers.producer_state import ProducerStates
+from storage.producers.producer_state import NO_ARRIVAL, ProducerStates
 from storage.producers.replay import replay_producers
 from storage.recovery.log_recovery import LogRecovery, Recovered, remove_segment
 from storage.retention.rolling import jitter
@@ -82,7 +82,10 @@ class LoadHints(NamedTuple):
 
 def load_log(files: PartitionFiles, config: TopicConfig, env: Env, known: LoadHints) -> LoadedLog:
     """Load the log in `files.path`, which must exist. DiskError."""
-    return _Loading(files, config, env, known).run()
+    loaded = _Loading(files, config, env, known).run()
+    written = (each.mtime_ms for each in reversed(loaded.segments) if each.size_bytes)
+    loaded.producers.written_ms = max(next(written, NO_ARRIVAL), known.remote_arrival_ms)
+    return loaded
 
 
 class _Loading:

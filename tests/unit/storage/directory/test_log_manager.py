@@ -14,7 +14,14 @@ from storage.log.log import Log
 from storage.producers.producer_state import PRODUCER_BYTES
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng, SimClock, sim_env
-from tests.support.records.logs import NO_BOUNDS, append, make_durable, offsets_of, records_of
+from tests.support.records.logs import (
+    NO_BOUNDS,
+    append,
+    append_bytes,
+    make_durable,
+    offsets_of,
+    records_of,
+)
 
 LOG_DIR = "/data"
 TOPIC_ID = UUID(int=42)
@@ -300,3 +307,23 @@ def test_what_all_logs_remember_of_producers_stays_in_its_share() -> None:
     come(quiet, range(10, 20))
     assert sorted(quiet.producers.ids()) == list(range(20)), "it has less than its part"
     assert not manager.share_producers(share)
+
+
+def test_a_producer_of_old_data_is_known_after_a_stop() -> None:
+    """A clean stop may leave its last batch without an answer, and it sends that again."""
+    clock = SimClock()
+    env = sim_env(clock=clock)
+    manager = with_log(env)
+    once = build_batch([(1000, None, b"once")], producer_id=7, producer_epoch=0, base_sequence=0)
+    log = manager.logs["t", 0]
+    sent = append_bytes(log, once)
+    make_durable(log)
+    clock.advance(5000)
+    assert manager.close()
+    for passed_ms, is_known in ((10_000, True), (44_999, True), (1, False)):
+        clock.advance(passed_ms)
+        manager = started(env)
+        manager.expire_restored_producers(60_000)
+        log = manager.logs["t", 0]
+        assert (append_bytes(log, once).last_offset == sent.last_offset) == is_known
+        manager.close()

@@ -9,6 +9,7 @@ from protocol.records.batch import TRANSACTIONAL, BatchHeader
 from storage.producers.producer_state import (
     MAX_PRODUCERS,
     MAX_SEQUENCE,
+    NO_ARRIVAL,
     CompletedTransaction,
     ProducerStates,
 )
@@ -27,11 +28,16 @@ def batch(
     )  # fmt: skip
 
 
-def appended(states: ProducerStates, header: BatchHeader, timestamp: int = 0) -> int:
+def appended(
+    states: ProducerStates,
+    header: BatchHeader,
+    timestamp: int = 0,
+    arrival_ms: int = NO_ARRIVAL,
+) -> int:
     """Judge and append at the end, as a log does; the base offset."""
     assert states.check(header) is None
     offset = states.end_offset
-    states.update(header, offset, timestamp)
+    states.update(header, offset, timestamp, arrival_ms)
     return offset
 
 
@@ -198,6 +204,27 @@ def test_producers_are_forgotten_by_the_time_of_their_messages() -> None:
     assert states.expire(10**12, 1000) == [8]
     assert states.get(9) is not None, "an open transaction keeps its producer"
     appended(states, batch(77))
+
+
+def test_a_producer_of_old_data_is_kept_while_it_writes() -> None:
+    """Kafka forgets it at once, and has twice what it sends again."""
+    states = ProducerStates()
+    appended(states, batch(0), timestamp=1000, arrival_ms=50_000)
+    assert states.expire(50_999, 1000) == []
+    assert states.expire(51_000, 1000) == [PRODUCER]
+
+
+def test_one_that_was_there_when_the_log_was_opened_counts_from_the_last_write() -> None:
+    states = ProducerStates()
+    appended(states, batch(0), timestamp=1000)
+    states.restored_below, states.written_ms = 100, 50_000
+    states.expire_restored(50_999, 1000)
+    assert states.ids() == [PRODUCER]
+    assert states.expire(40_000, 1000) == [], "the clock was ahead"
+    states.expire_restored(40_999, 1000)
+    assert states.ids() == [PRODUCER]
+    states.expire_restored(41_000, 1000)
+    assert states.ids() == []
 
 
 def test_a_producer_from_the_future_is_forgotten_in_time_too() -> None:
