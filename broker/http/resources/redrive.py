@@ -69,16 +69,19 @@ async def _send_back(services: RedriveServices, asked: Asked) -> object:
     try:
         outcome = await services.redrive.send_back(call)
     except KafkaError as error:
-        raise _refusal(error, services.groups, PREFIX + name) from error
+        raise await _refusal(error, services.groups, PREFIX + name) from error
     _check_rights(outcome)
     return {**await _standing(services, name, letters), "executed": True, **_result(outcome)}
 
 
-def _refusal(error: KafkaError, groups: GroupCoordinator, remembers: str) -> ApiError | KafkaError:
+async def _refusal(
+    error: KafkaError, groups: GroupCoordinator, remembers: str
+) -> ApiError | KafkaError:
     """As people are to hear it."""
     if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
         return ApiError(409, "redrive_under_way", f"{error.message}: ask again later")
     if error.code == ErrorCode.NOT_COORDINATOR:
+        await groups.topic.make()  # where no client has asked for a coordinator, nobody ever is one
         return _other_node(groups.topic.leader_elsewhere(remembers), remembers)
     return error
 
@@ -147,7 +150,7 @@ async def _standing(
     try:
         progress.check()
     except KafkaError as error:
-        raise _refusal(error, services.groups, progress.name) from error
+        raise await _refusal(error, services.groups, progress.name) from error
     positions = progress.positions()
     asked = (
         _of_partition(services, each, positions.get(each.index, NOT_BEGUN))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from pipeline.broker_client import BrokerClient
 from protocol.apis.create_topics import (
@@ -77,13 +78,10 @@ def make_topics(fleet: FleetOfBrokers) -> None:
 
 
 def leaders(fleet: FleetOfBrokers, topic: str) -> dict[int, int]:
-    """Nodes by partition."""
-    asking = Consumer({"bootstrap.servers": fleet.bootstrap, "group.id": "asking"})
-    try:
-        found = asking.list_topics(topic, timeout=10).topics[topic].partitions
-        return {index: each.leader for index, each in found.items() if each.leader >= 0}
-    finally:
-        asking.close()
+    """Nodes by partition. No group's coordinator is asked for: the first redrive does that."""
+    admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
+    found = admin.list_topics(topic, timeout=10).topics[topic].partitions
+    return {index: each.leader for index, each in found.items() if each.leader >= 0}
 
 
 def fill(fleet: FleetOfBrokers) -> None:
@@ -149,6 +147,14 @@ def asked(fleet: FleetOfBrokers, method: str, query: str = "") -> dict[str, Any]
     return None
 
 
+def told(fleet: FleetOfBrokers) -> list[tuple[int, object]]:
+    """Status and content of each node's answer."""
+    answers = [
+        Admin(each.facts["http"]).ask("GET", PATH, HEADERS) for each in fleet.running.values()
+    ]
+    return [(each.status, each.content) for each in answers]
+
+
 def check_others_name(fleet: FleetOfBrokers) -> None:
     """Nodes that do not remember the redrive say which one does."""
     answers = {
@@ -179,7 +185,7 @@ def test_letters_go_back_whichever_nodes_lead_them_and_their_records(
     fleet: FleetOfBrokers,
 ) -> None:
     fill(fleet)
-    until(lambda: asked(fleet, "GET") is not None, "no node remembers the redrive")
+    until(lambda: asked(fleet, "GET") is not None, lambda: f"no node knows: {told(fleet)}")
     check_others_name(fleet)
     seen = asked(fleet, "GET")
     assert seen is not None
