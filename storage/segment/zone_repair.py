@@ -65,12 +65,11 @@ def _first_uncovered(
     segment: Segment, zones: ZoneMap, limit: int, indexed: int
 ) -> BatchPlace | None:
     position, mapped_records = zones.resume_point()
+    unread_end = _unread_end(zones)
+    if unread_end is not None and unread_end == _end_offset(segment, limit, indexed):
+        return None
     if zones.row_count:
         last = zones.zone(zones.row_count - 1)
-        if last.flags & UNREAD and last.first_offset + mapped_records == _end_offset(
-            segment, limit, indexed
-        ):
-            return None
         if begin_of(segment.file(), position, last.first_offset, limit) is None:
             raise CorruptIndex(zones.path, f"no zone begins at {position}")
     walk = ZoneWalk(segment.file(), position, mapped_records, limit)

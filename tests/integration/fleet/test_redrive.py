@@ -23,7 +23,7 @@ from protocol.apis.create_topics import (
     CreateTopicsRequest,
 )
 from protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.support.clients.admin import Admin
+from tests.support.clients.admin import Admin, Answered
 from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.patience import until
@@ -147,20 +147,17 @@ def asked(fleet: FleetOfBrokers, method: str, query: str = "") -> dict[str, Any]
     return None
 
 
-def told(fleet: FleetOfBrokers) -> list[tuple[int, object]]:
-    """Status and content of each node's answer."""
-    answers = [
-        Admin(each.facts["http"]).ask("GET", PATH, HEADERS) for each in fleet.running.values()
-    ]
-    return [(each.status, each.content) for each in answers]
+def answers_of(fleet: FleetOfBrokers) -> dict[int, Answered]:
+    """The answer of each node."""
+    return {
+        node: Admin(running.facts["http"]).ask("GET", PATH, HEADERS)
+        for node, running in fleet.running.items()
+    }
 
 
 def check_others_name(fleet: FleetOfBrokers) -> None:
     """Nodes that do not remember the redrive say which one does."""
-    answers = {
-        node: Admin(running.facts["http"]).ask("GET", PATH, HEADERS)
-        for node, running in fleet.running.items()
-    }
+    answers = answers_of(fleet)
     (knows,) = [node for node, answer in answers.items() if answer.status == 200]
     for node, answer in answers.items():
         if node != knows:
@@ -185,7 +182,7 @@ def test_letters_go_back_whichever_nodes_lead_them_and_their_records(
     fleet: FleetOfBrokers,
 ) -> None:
     fill(fleet)
-    until(lambda: asked(fleet, "GET") is not None, lambda: f"no node knows: {told(fleet)}")
+    until(lambda: asked(fleet, "GET") is not None, lambda: f"no node knows: {answers_of(fleet)}")
     check_others_name(fleet)
     seen = asked(fleet, "GET")
     assert seen is not None
