@@ -404,14 +404,8 @@ class LogManager:
         """A log of which a part is in the tier's store."""
         assert self._remote is not None
         topic_id = _id_of(self._path_of(name), remote, topic_id)
-        rows = remote.manifest.segments
-        known = known._replace(
-            start_offset=max(known.start_offset, remote.manifest.log_start_offset),
-            remote_end=remote.manifest.end_offset,
-            remote_arrival_ms=max((row.last_arrival_ms for row in rows), default=0),
-            local_start_offset=remote.local_start_offset,
-        )
-        log = self._make_log(name, topic_id, self._topic_config(name.topic), known)
+        config = self._topic_config(name.topic)
+        log = self._make_log(name, topic_id, config, remote.added_to(known))
         self._remote.opened(log, remote)
         return log
 

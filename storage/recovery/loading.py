@@ -5,6 +5,7 @@ from a walk behind the last entry of the last segment's index, which is compared
 it speaks of. Whatever does not fit is recovered as after a crash.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -74,8 +75,10 @@ class LoadHints(NamedTuple):
     """Up to where compaction has been, if that is known."""
     remote_end: int | None = None
     """The offset up to which the tier's store has the log; None when it has nothing of it."""
-    remote_arrival_ms: int = 0
-    """The latest arrival in the store's part: none after it is earlier."""
+    remote_arrival_before: Callable[[int], int] = lambda _: 0
+    """The latest arrival, in ms, in the store's segments that end at or before an offset: no record
+    from there on came earlier. Of those behind it this says nothing: they may be here, too.
+    """
     local_start_offset: int = 0
     """Local segments wholly before it are in the store, and about to go."""
 
@@ -84,7 +87,8 @@ def load_log(files: PartitionFiles, config: TopicConfig, env: Env, known: LoadHi
     """Load the log in `files.path`, which must exist. DiskError."""
     loaded = _Loading(files, config, env, known).run()
     written = (each.mtime_ms for each in reversed(loaded.segments) if each.size_bytes)
-    loaded.producers.written_ms = max(next(written, NO_ARRIVAL), known.remote_arrival_ms)
+    copied_ms = known.remote_arrival_before(MAX_OFFSET)
+    loaded.producers.written_ms = max(next(written, NO_ARRIVAL), copied_ms)
     return loaded
 
 
@@ -102,7 +106,8 @@ class _Loading:
         self._check_tier()
         self._segments = self._without_removed(self._found_segments())
         if self._segments:
-            self._segments[0].arrival_floor_ms = known.remote_arrival_ms
+            first = self._segments[0]
+            first.arrival_floor_ms = known.remote_arrival_before(first.base_offset)
         self._unsound_from = self._unsound_aborts()
         self._producers = ProducerStates()
 
@@ -333,7 +338,7 @@ class _Loading:
         for offset in self._listing.snapshots:
             if not goes_on or offset != start_offset:
                 self._remove_snapshot(offset)
-        floor = self._known.remote_arrival_ms
+        floor = self._known.remote_arrival_before(start_offset)
         segment = create_segment(
             self._files, start_offset, self._config, self._env, arrival_floor_ms=floor
         )

@@ -1,6 +1,5 @@
 """The time page in a real Chromium: what it shows, to whom, and what it must never do."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -12,6 +11,7 @@ import pytest
 
 from tests.support.clients.node_packages import commands, installed_packages
 from tests.support.page.browser import chromium, missing, until, watched_page
+from tests.support.page.painted import PAINTED
 from tests.support.page.timeline_answers import nodes, queues, timeline
 from tests.support.page.timeline_world import HOUR, TOPICS, timeline_broker
 from tests.support.worlds.live_topic import LiveBroker
@@ -176,40 +176,13 @@ def test_queues_are_shown_with_what_is_due_next_and_the_oldest_first(
 def test_a_record_of_2055_squashes_no_axis(opened: Opened) -> None:
     with opened() as page:
         pinned = row(page, "pinned-0").locator("canvas")
-        painted = pinned.evaluate(_PAINTED)
+        painted = pinned.evaluate(PAINTED)
         assert painted["bad"]["right"], "an arrow at the end of the axis"
         assert not painted["bad"]["left"]
         bars = painted["columns"]
         assert max(bars) - min(bars) > 0.5 * painted["width"], "eight hours have most of the axis"
-        orders = row(page, "orders-0").locator("canvas").evaluate(_PAINTED)
+        orders = row(page, "orders-0").locator("canvas").evaluate(PAINTED)
         assert orders["bad"]["left"], "seconds that were sent as milliseconds"
-
-
-_PAINTED = """canvas => {
-  const style = getComputedStyle(document.documentElement);
-  const ratio = canvas.width / canvas.clientWidth;
-  const rgb = name => {
-    const hex = style.getPropertyValue(`--${name}`).trim();
-    return [1, 3, 5].map(at => parseInt(hex.slice(at, at + 2), 16));
-  };
-  const image = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  const is = (x, y, [r, g, b]) => {
-    const at = (y * image.width + x) * 4;
-    return image.data[at] === r && image.data[at + 1] === g && image.data[at + 2] === b;
-  };
-  const has = (from, to, colour) => {
-    for (let x = Math.max(0, from); x < Math.min(image.width, to); x += 1)
-      for (let y = 0; y < image.height; y += 1) if (is(x, y, colour)) return true;
-    return false;
-  };
-  const bad = rgb("bad"), edge = Math.round(12 * ratio);
-  const columns = [];
-  const kinds = ["closed", "active", "overdue", "goes"].map(rgb);
-  for (let x = 0; x < image.width - edge; x += 4)
-    if (kinds.some(colour => has(x, x + 1, colour))) columns.push(x);
-  return { width: image.width, columns,
-    bad: { left: has(0, edge, bad), right: has(image.width - edge, image.width, bad) } };
-}"""
 
 
 def test_a_search_says_where_it_lands_and_marks_it_in_every_row(
@@ -271,7 +244,7 @@ def test_by_arrival_and_another_span_are_a_choice(opened: Opened) -> None:
         canvas = row(page, "kept-0").locator("canvas")
 
         def spread() -> int:
-            columns = canvas.evaluate(_PAINTED)["columns"]
+            columns = canvas.evaluate(PAINTED)["columns"]
             return int(max(columns) - min(columns))
 
         page.get_by_label("Times").select_option("arrival")
@@ -390,79 +363,6 @@ def test_a_broker_that_wants_its_token_is_given_it(opened: Opened) -> None:
         page.locator("#status", has_text="Live").wait_for()
         assert page.locator("#token-form").is_hidden()
         assert "" in sent
-
-
-class Big:
-    """Two hundred partitions of a hundred segments, and what the page asks about them."""
-
-    def __init__(self, page: "Page", partitions: int = 200, segments: int = 100) -> None:
-        self.bars: list[int] = []
-        self.bytes = 0
-        self._size = partitions, segments
-        page.route("**/api/timeline?*", self._answer)
-
-    def _answer(self, route: "Route") -> None:
-        asked = dict(parse_qsl(urlsplit(route.request.url).query))
-        answer = timeline(*self._size, asked)
-        body = json.dumps(answer)
-        self.bytes += len(body)
-        if asked.get("bars"):
-            self.bars.append(len(answer["partitions"]))
-        route.fulfill(body=body, content_type="application/json")
-
-
-def test_200_partitions_of_100_segments_are_asked_for_as_they_come_into_sight(
-    browser: "Browser", live: LiveBroker
-) -> None:
-    origin = f"http://{live.http.address}"
-    with watched_page(browser, origin, viewport=WIDE) as page:
-        big = Big(page)
-        page.goto(f"{origin}/")
-        page.locator("#rows .row").nth(199).wait_for(state="attached")
-        page.locator("#pages-said").wait_for(state="attached")
-        page.locator("#totals", has_text="200").wait_for()
-        page.get_by_role("button", name="Pause").click()
-        assert big.bytes < 1_000_000
-        assert max(big.bars) < 60, "of those in sight, and a few around them"
-        canvas = """document.querySelector('[data-key="big:%d"] canvas')"""
-        until(page, f"({_PAINTED})({canvas % 0}).columns.length > 100")
-        far = page.get_by_role("button", name="big-150")
-        far.scroll_into_view_if_needed()
-        until(page, f"({_PAINTED})({canvas % 150}).columns.length > 100")
-
-
-def test_more_partitions_than_a_page_holds_are_on_the_next(
-    browser: "Browser", live: LiveBroker
-) -> None:
-    origin = f"http://{live.http.address}"
-    with watched_page(browser, origin, viewport=WIDE) as page:
-        Big(page, 450, 2)
-        page.goto(f"{origin}/")
-        page.get_by_role("button", name="Next partitions").click()  # while answers are under way
-        page.get_by_role("button", name="big-200", exact=True).wait_for()
-        assert page.locator("#rows .row").count() <= 200
-        page.get_by_role("button", name="Previous partitions").click()
-        page.get_by_role("button", name="big-0", exact=True).wait_for()
-
-
-def test_the_first_rows_do_not_wait_for_the_rest(browser: "Browser", live: LiveBroker) -> None:
-    origin = f"http://{live.http.address}"
-    held: list[Route] = []
-
-    def hold(route: "Route") -> None:
-        asked = dict(parse_qsl(urlsplit(route.request.url).query))
-        if asked.get("limit") == "200":
-            held.append(route)
-        else:
-            route.fulfill(json=timeline(200, 100, asked))
-
-    with watched_page(browser, origin, viewport=WIDE) as page:
-        page.route("**/api/timeline?*", hold)
-        page.goto(f"{origin}/")
-        page.locator("#rows .row .next", has_text="goes in").first.wait_for()
-        painted = row(page, "big-0").locator("canvas").evaluate(_PAINTED)
-        assert len(painted["columns"]) > 100
-        page.unroute("**/api/timeline?*")
 
 
 # --- the axis by itself ---

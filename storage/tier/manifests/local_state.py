@@ -13,6 +13,7 @@ from protocol.checksum import crc32c
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.files.layout import REMOTE_FILE
+from storage.recovery.loading import LoadHints
 from storage.tier.manifests.manifest import Manifest, RowTexts, apply, render_full
 
 
@@ -22,6 +23,16 @@ class LocalState(NamedTuple):
     manifest: Manifest
     local_start_offset: int = 0
     """First offset of the local part; all before it is in the store."""
+
+    def added_to(self, known: LoadHints) -> LoadHints:
+        """The hints of the checkpoints, and what this file says."""
+        manifest = self.manifest
+        return known._replace(
+            start_offset=max(known.start_offset, manifest.log_start_offset),
+            remote_end=manifest.end_offset,
+            remote_arrival_before=manifest.last_arrival_before,
+            local_start_offset=self.local_start_offset,
+        )
 
 
 def save(fs: FileSystem, directory: str, state: LocalState, texts: RowTexts | None = None) -> None:

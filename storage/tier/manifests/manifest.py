@@ -86,6 +86,11 @@ class Manifest(NamedTuple):
         """The offset after the last segment; the log start without any."""
         return self.segments[-1].end_offset if self.segments else self.log_start_offset
 
+    def last_arrival_before(self, offset: int) -> int:
+        """The latest arrival, in ms, in the segments that end at or before `offset`; 0 for none."""
+        before = (row for row in self.segments if row.end_offset <= offset)
+        return max((row.last_arrival_ms for row in before), default=0)
+
 
 class Change(NamedTuple):
     """Difference between a manifest and the one before."""

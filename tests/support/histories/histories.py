@@ -18,6 +18,8 @@ from tests.support.histories.history_batches import FAULTS, Write
 HOUR_MS = 3_600_000
 HALF_AN_HOUR_MS = HOUR_MS // 2
 MINUTE_MS = 60_000
+REMEMBERED_HOURS = 22
+"""And a half: Kafka forgets a producer whose last batch has a record time a day old, at a start."""
 STEPS = (9, 7, 5)  # of each phase; a restart is between
 ALTERS_AT = 4  # the step of a phase before which settings may change
 INT64_MAX = 2**63 - 1
@@ -148,9 +150,10 @@ class _Producer:
 class _Author:
     """Makes up the steps of one history.
 
-    Two things are kept apart. Where the broker packs batches again, no time is below -1 and offsets
-    are in order: Kafka fails with an unexpected error, or renumbers the records. Where it may
-    stamp them, offsets are in order too.
+    Three things are kept apart. Where the broker packs batches again, no time is below -1 and
+    offsets are in order: Kafka fails with an unexpected error, or renumbers the records. Where it
+    may stamp them, offsets are in order too. A producer of which Kafka may forget a batch at a
+    start, for its record times are old, does not go on after it.
     """
 
     def __init__(self, dice: random.Random, now_ms: int, settings: Settings) -> None:
@@ -164,6 +167,7 @@ class _Author:
         self._stamps = settings.get("message.timestamp.type") == "LogAppendTime"
         self._stamps = self._stamps or dice.random() < 0.5
         self._times = _times(dice, now_ms)
+        self._remembered_from = now_ms - REMEMBERED_HOURS * HOUR_MS - HALF_AN_HOUR_MS
         self._codecs = dice.choice(((Codec.NONE,), tuple(Codec), (*(Codec.NONE,) * 3, *Codec)))
         self._wildness = dice.choice((0.0, 0.05, 0.2))
         start = dice.choice((0, 0, 0, 2**31 - 4))
@@ -172,6 +176,8 @@ class _Author:
 
     def step(self, phase: int, index: int) -> Step | None:
         """The next step."""
+        if phase > 1 and index == 0:
+            self._producers = [self._after_start(each) for each in self._producers]
         roll = self._dice.random()
         if index == ALTERS_AT and roll < 0.4:
             return Alter(self._altered())
@@ -180,6 +186,12 @@ class _Author:
         if roll < 0.1:
             return None
         return self._write()
+
+    def _after_start(self, producer: _Producer) -> _Producer:
+        """The producer that goes on after a start: another one where it may be forgotten."""
+        if all(max(write.times) >= self._remembered_from for write in producer.sent):
+            return producer
+        return _Producer(producer.id + len(self._producers), 0, producer.next)
 
     def _altered(self) -> Settings:
         choices: list[tuple[str, tuple[str | None, ...]]] = [

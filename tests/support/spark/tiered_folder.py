@@ -61,11 +61,7 @@ class TieredFolder(TierWorld):
         known = local_state.load(self.env.fs, path) if Path(path).exists() else None
         hints = LoadHints(is_clean)
         if known is not None:
-            hints = hints._replace(
-                start_offset=known.manifest.log_start_offset,
-                remote_end=known.manifest.end_offset,
-                local_start_offset=known.local_start_offset,
-            )
+            hints = known.added_to(hints)
         self.log = open_log(self.env, hints, path, **self.settings)
         write_partition_metadata(self.env.fs, f"{path}/{PARTITION_METADATA_FILE}", KEYS.topic_id)
         self.tiered = TieredLog(self.log, KEYS, Reach(self.store, cache), self.env, known)

@@ -71,11 +71,7 @@ class TierWorld:
         known = local_state.load(self.env.fs, LOG_PATH)
         hints = LoadHints(is_clean)
         if known is not None:
-            hints = hints._replace(
-                start_offset=known.manifest.log_start_offset,
-                remote_end=known.manifest.end_offset,
-                local_start_offset=known.local_start_offset,
-            )
+            hints = known.added_to(hints)
         self.log = open_log(self.env, hints, **self.settings)
         self.tiered = TieredLog(self.log, KEYS, reach, self.env, known)
         self.tiered.show()

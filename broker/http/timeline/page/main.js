@@ -65,7 +65,8 @@ async function round() {
   if (turn !== page.turn) {
     page.round = 0;
     round();
-  } else if (!page.paused && !document.hidden) page.timer = setTimeout(round, wait);
+  } else if (page.paused) sooner(); // for what came into sight meanwhile: there is no next round
+  else if (!document.hidden) page.timer = setTimeout(round, wait);
 }
 
 /** The answer to a question, unless something else was chosen meanwhile. */

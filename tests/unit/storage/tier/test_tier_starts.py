@@ -8,14 +8,16 @@ from protocol.records.builder import build_batch
 from protocol.records.record import read_records
 from protocol.records.scan import scan_batches
 from storage.errors import CorruptCheckpoint, FileMissing, NewerFormat, StorageError
-from storage.files.layout import LOG, PARTITION_METADATA_FILE, REMOTE_FILE
+from storage.files.layout import LOG, PARTITION_METADATA_FILE, REMOTE_FILE, ZONES
 from storage.files.meta_properties import write_partition_metadata
+from storage.log.following import batches_between
 from tests.support.records.logs import append_bytes
 from tests.support.tier.memory_store import MemoryStore
 from tests.support.tier.tier_life import LOG_DIR, NOW, TOPIC_ID, TierLife
 
 PATH = f"{LOG_DIR}/t-0"
 OTHER_ID = TOPIC_ID.__class__(int=8)
+BYTES = 1 << 20
 
 
 def filled(batches: int = 40) -> TierLife:
@@ -222,3 +224,23 @@ def test_a_copy_under_way_writes_nothing_into_the_directory_of_a_later_topic(
     fill(life, 20)
     life.restart()
     assert offsets(life) == list(range(20))
+
+
+def test_arrivals_in_the_store_say_nothing_of_segments_before_them() -> None:
+    """Those of a segment whose zone map is gone are estimates, and not later than what follows."""
+    life = filled(0)
+    came = []
+    for _ in range(40):
+        life.clock.advance(1000)
+        came.append(life.clock.now_ms())
+        fill(life, 1)
+    life.copy_all()
+    life.drop(life.log.snapshot.segments[2].base_offset)
+    first, after = life.log.snapshot.local_segments[:2]
+    assert life.manager.close()
+    life.fs.remove(first.path_of(ZONES))
+    life.kill()
+    found = list(batches_between(life.log, first.base_offset, after.base_offset, BYTES))
+    assert [each.base_offset for each in found] == list(range(first.base_offset, after.base_offset))
+    earliest, latest = came[first.base_offset - 1], came[after.base_offset]
+    assert all(earliest <= each.arrival_ms <= latest for each in found)
