@@ -41,6 +41,8 @@ class Ownership:
         self._loads = Loads(self._clock, self._times)
         self._bodies = CommittedBodies(self._catalog, self._store)
         self.shards: dict[OwnedShard, dict[PartitionKey, OwnedLog]] = {}
+        self._leaving: OwnedShard | None = None
+        """The shard that is being given away: nothing of it is served any more."""
 
     async def follow(self) -> Sequence[NotLoaded]:
         """Takes over what is newly owned and has the partitions that the rows have. CatalogError.
@@ -103,17 +105,27 @@ class Ownership:
     async def give(self, shard: OwnedShard, to: Incarnation) -> None:
         """Ends the shard's writes, commits what there is, and hands it on. CatalogError.
 
-        Whether it is another's then, the rows say.
+        Whether it is another's then, the rows say. If it is not, its partitions are loaded again in
+        the same epoch: so none of them is served from here on, also when its load ends just now, or
+        a commit of its records would come after the load, in which they were cut.
         """
+        self._leaving = shard
+        try:
+            await self._end_writes(shard)
+            if shard in self.shards:
+                self.release(shard)
+                await self._catalog.give(self._me, shard, to)
+                self._tally.given_shards += 1
+        finally:
+            self._leaving = None
+
+    async def _end_writes(self, shard: OwnedShard) -> None:
+        """Returns when all that was written to the shard is committed."""
         logs = list(self.shards.get(shard, {}).values())
         for log in logs:
             self._host.end_writes(log)
         while not all(self._committer.is_flushed(log) for log in logs):
             await self._clock.sleep(self._times.flush)
-        if shard in self.shards:
-            self.release(shard)
-            await self._catalog.give(self._me, shard, to)
-            self._tally.given_shards += 1
 
     def release(self, shard: OwnedShard) -> None:
         """Serves nothing of the shard any more."""
@@ -131,11 +143,11 @@ class Ownership:
         await self._loads.end()
 
     async def _load(self, row: PartitionRow, shard: OwnedShard) -> None:
-        if shard not in self.shards:  # lost while it waited
+        if not self._stays(shard):  # lost while it waited
             return
         log = await self._host.load(row, shard, self._bodies.batches_of)
         logs = self.shards.get(shard)
-        if logs is None or not self._knows(row):  # lost or deleted meanwhile
+        if logs is None or not (self._stays(shard) and self._knows(row)):  # lost or deleted
             self._host.end(log)
             return
         logs[row.partition] = log
@@ -146,6 +158,9 @@ class Ownership:
             self._drop(logs.pop(row.partition))
             raise
         self._tally.loaded_partitions += 1
+
+    def _stays(self, shard: OwnedShard) -> bool:
+        return shard in self.shards and shard != self._leaving
 
     def _drop(self, log: OwnedLog, *, is_deleted: bool = False) -> None:
         self._spans.drop(log)

@@ -10,8 +10,9 @@ staying behind, and its directories are renamed after (the next start finishes t
 found on disk that the file does not know, such as those of a Kafka directory, are adopted under
 the topic id in their `partition.metadata`.
 
-Rules: every change holds `changing`; the image is replaced on the loop by one assignment; blocking
-calls run on a lane.
+Rules: every change holds `changing`; the image is replaced on the loop by one assignment, made from
+what it is at that moment, since partitions are put in service meanwhile; blocking calls run on a
+lane.
 """
 
 import asyncio
@@ -146,8 +147,12 @@ class TopicCatalog:
         await self._grow(counts)
 
     async def _grow(self, counts: Mapping[str, int]) -> None:
-        grown = await self._lane.run(self._grow_topics, counts)
-        self.image = self.image.with_topics(grown)
+        more = await self._lane.run(self._make_partitions, counts)
+        topics = [self.image.topics[name] for name in more]
+        self.image = self.image.with_topics(
+            TopicImage(each.name, each.topic_id, (*each.partitions, *more[each.name]))
+            for each in topics
+        )
 
     async def delete(self, names: Sequence[str]) -> None:
         """Deletes topics and their settings; durable when this returns. Hold `changing`.
@@ -162,16 +167,16 @@ class TopicCatalog:
         await self._take_out(names)
 
     async def _take_out(self, names: Sequence[str]) -> None:
-        topics = [self.image.topics[name] for name in names]
-        remaining = self.image.without(names)
-        deleted = self.deleted | {topic.topic_id for topic in topics}
+        image = self.image
+        deleted = self.deleted | {image.topics[name].topic_id for name in names}
         try:
-            await self._lane.run(self._write_state, _state_of(remaining, deleted))
+            await self._lane.run(self._write_state, _state_of(image.without(names), deleted))
         except StorageError as error:
             if self._topics_file.is_unknown:
-                _take_offline(topics, error)
+                _take_offline((self.image.topics[name] for name in names), error)
             raise
-        self.image = remaining
+        topics = [self.image.topics[name] for name in names]
+        self.image = self.image.without(names)
         for topic in topics:
             for each in topic.partitions:
                 each.writer.went_away()
@@ -293,22 +298,20 @@ class TopicCatalog:
         except StorageError as error:
             event("directories_left_behind", "warning", topic=log.topic, error=error)
 
-    def _grow_topics(self, counts: Mapping[str, int]) -> list[TopicImage]:
+    def _make_partitions(self, counts: Mapping[str, int]) -> Mapping[str, Sequence[Partition]]:
+        """On a lane: those that topics lack, by topic; the file first, then the directories."""
         state = _state_of(self.image, self.deleted)
         entries = {
             name: TopicEntry(self.image.topics[name].topic_id, count)
             for name, count in counts.items()
         }
         self._write_state(CatalogState({**state.topics, **entries}, state.deleted))
-        grown = []
-        for name, count in counts.items():
-            topic = self.image.topics[name]
-            more = [
-                self._make_partition(self._make_log(name, index, topic.topic_id))
-                for index in range(len(topic.partitions), count)
-            ]
-            grown.append(TopicImage(name, topic.topic_id, (*topic.partitions, *more)))
-        return grown
+        made = {}
+        for name, entry in entries.items():
+            there = state.topics[name].partition_count
+            logs = (self._make_log(name, at, entry.topic_id) for at in range(there, counts[name]))
+            made[name] = [self._make_partition(each) for each in logs]
+        return made
 
     def _make_log(self, topic: str, index: int, topic_id: UUID) -> Log:
         return self._logs.create_log(topic, index, topic_id, self._config.topic_config(topic))
