@@ -7,8 +7,16 @@ from enum import Enum, auto
 from typing import Protocol
 from uuid import UUID
 
-from broker.fleet.catalog.rows import FleetFacts, NodeAddress, PartitionKey, Registration
+from broker.fleet.catalog.rows import (
+    FleetFacts,
+    NodeAddress,
+    OwnedShard,
+    PartitionKey,
+    PartitionRow,
+    Registration,
+)
 from broker.fleet.committer import FleetReach
+from broker.fleet.host import BytesOf, OwnedLog, ShardHost
 from broker.fleet.life import FleetNode
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
@@ -24,6 +32,7 @@ from tests.support.fleet.machines.sim_tier import Surroundings
 from tests.support.fleet.model_catalog import ModelCatalog
 
 SHARDS = 4
+LOAD_SECONDS = (0, 0, 0, 0, 0, 0.01, 0.3, 3)
 FLEET = FleetFacts(UUID(int=1), "cluster", SHARDS)
 
 
@@ -57,6 +66,26 @@ class NodeClock:
         await asyncio.sleep(seconds)
         if self.monotonic() < self._way.stopped_until:
             await awake(self._way)
+
+
+class SlowLoads:
+    """The shards of a host, whose loads may take long before and after they have read anything."""
+
+    def __init__(self, shards: ShardHost, clock: NodeClock, dice: random.Random) -> None:
+        self._shards, self._clock, self._dice = shards, clock, dice
+        self.serve, self.end_writes = shards.serve, shards.end_writes
+        self.end, self.remove = shards.end, shards.remove
+
+    async def load(self, row: PartitionRow, shard: OwnedShard, bytes_of: BytesOf) -> OwnedLog:
+        await self._rest()
+        log = await self._shards.load(row, shard, bytes_of)
+        await self._rest()
+        return log
+
+    async def _rest(self) -> None:
+        seconds = self._dice.choice(LOAD_SECONDS)
+        if seconds:
+            await self._clock.sleep(seconds)
 
 
 class SharedWorld(Protocol):
@@ -114,7 +143,8 @@ class SimNode:
         reach = FleetReach(catalog, store, self.clock, world.times, Inline(), FleetTally())
         address = NodeAddress("node", self.node_id)
         order = Registration(self.node_id, self.directory_id, address, "1")
-        self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())
+        shards = SlowLoads(self.host.shards, self.clock, world.dice)
+        self.node = FleetNode(reach, shards, order, FLEET.fleet_id, LogsAlone())
         self.tasks = [asyncio.ensure_future(self.node.run())]
         if self.host.tier is not None:
             tier = self.host.tier.run(self._rows, world.sweep_rest, self._removing)
