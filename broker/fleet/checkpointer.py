@@ -1,7 +1,8 @@
 """Checkpoints: one object a node takes the place of many small commits.
 
 Rows and their bytes in the catalog are for moments; what lasts is one span a partition and epoch,
-whose bytes are in the store. The bytes are read back from the local log.
+whose bytes are in the store. The bytes are read back from the local log, while they are there as
+they were committed.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import NamedTuple
 
-from broker.fleet.bodies import CommittedBodies
+from broker.fleet.bodies import BodyGone, CommittedBodies
 from broker.fleet.catalog.rows import (
     Checkpoint,
     CommitId,
@@ -21,13 +22,21 @@ from broker.fleet.catalog.rows import (
 )
 from broker.fleet.commit_objects import RowRoom
 from broker.fleet.committer import Committer, FleetReach, Identity, PendingCheckpoint
-from broker.fleet.frame import ArrivedBatch, Frame, PartitionBatches, StoredBatch, make_frame
+from broker.fleet.frame import (
+    ArrivedBatch,
+    CorruptFrame,
+    Frame,
+    PartitionBatches,
+    StoredBatch,
+    make_frame,
+)
 from broker.fleet.host import OwnedLog
 from broker.fleet.pacing import FleetClock
+from broker.runtime.event_log import event
 from broker.runtime.growing_wait import growing_wait
 from protocol.records.batch import read_header
 from storage.errors import StorageError
-from storage.tier.port import StoreError
+from storage.tier.port import ObjectMissing, StoreError
 
 CHECKPOINT_BYTES = 64 * 1024 * 1024
 """Most bytes of one checkpoint: a take-over reads all of it, and a put has a limit of time."""
@@ -131,7 +140,12 @@ class CommittedSpans:
                 continue
             kept = [each for each in found.spans if not _is_within(each.span, span)]
             self._keep(found, sorted([*kept, CommittedSpan(span, commit_id, key)]))
-            self.logs[span.partition] = self.logs.pop(span.partition)  # others are next
+            self.turn_over(found.log)
+
+    def turn_over(self, log: OwnedLog) -> None:
+        """Others are next to be checkpointed."""
+        if self._of(log) is not None:
+            self.logs[log.partition] = self.logs.pop(log.partition)
 
 
 class SpanRun(NamedTuple):
@@ -188,10 +202,12 @@ class Checkpointer:
 
         StoreError, CatalogError: the commits stay as they are.
         """
-        runs, covered = list(self._runs()), self._spans.small_bytes
+        covered = self._spans.small_bytes
+        read = [(run, await self._read(run)) for run in list(self._runs())]
+        runs = [run for run, part in read if part is not None]
         if not runs:
             return False
-        parts = [await self._batches(run) for run in runs]
+        parts = [part for _, part in read if part is not None]
         place = self._fleet_id, CommitId(self._me, 0)
         frame = await self._aside.run(lambda: make_frame(*place, parts))
         key = await self._store.put(CommitId(self._me, 0), frame.body)
@@ -249,8 +265,21 @@ class Checkpointer:
                     room -= _size_of([run])
                     yield run
 
+    async def _read(self, run: SpanRun) -> PartitionBatches | None:
+        """Its batches. None where their bytes are nowhere: the commits stay as they are."""
+        try:
+            return await self._batches(run)
+        except (BodyGone, CorruptFrame, ObjectMissing) as error:
+            self._spans.turn_over(run.log)
+            reason = f"{run.log.partition}: {type(error).__name__}: {error}"
+            event("fleet_round_failed", "warning", error=f"not in the checkpoint: {reason}")
+            return None
+
     async def _batches(self, run: SpanRun) -> PartitionBatches:
-        """From the log; what retention or the cleaner took from it, as it was committed."""
+        """From the log; what retention or the cleaner took from it or has rewritten, as it was
+        committed: of two records the later one may have taken the earlier one away here, and the
+        next leader has that one still.
+        """
         begin, end = run.spans[0].span.base_offset, run.spans[-1].span.end_offset
         try:
             batches = await self._aside.run(lambda: run.log.batches(begin, end, CHECKPOINT_BYTES))

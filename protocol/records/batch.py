@@ -129,6 +129,12 @@ def crc_matches(data: memoryview, position: int, header: BatchHeader) -> bool:
     return matches
 
 
+def stated_crc(data: memoryview | bytes, position: int = 0) -> int:
+    """The CRC-32C that the header of a batch states."""
+    crc: int = _CRC.unpack_from(data, position + 17)[0]
+    return crc
+
+
 def payload_of(data: memoryview, position: int, header: BatchHeader) -> memoryview:
     """The records of the batch as stored, packed or not; CorruptBatch when cut off."""
     end = position + header.length + LENGTH_ENDS

@@ -48,6 +48,8 @@ class PlacedBatch(NamedTuple):
     skew_ms: int | None
     """Arrival of the batch minus its latest record time, in ms; None without any time."""
     dirty: DirtyTimes | None
+    records: memoryview
+    """Its bytes as they are stored, until the caller's change."""
 
 
 class LogAppender:
@@ -166,6 +168,7 @@ class LogAppender:
                 position,
                 now_ms - latest if (latest := batch.facts.max_timestamp) >= 0 else None,
                 batch.dirty,
+                data,
             ),
         )
         return placed

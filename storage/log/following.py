@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from protocol.errors import KafkaError
+from protocol.records.batch import stated_crc
 from protocol.records.scan import BatchRow, scan_batches
 from storage.errors import CorruptLog, LogOffline
 from storage.log.log import Log
+from storage.log.recent_arrivals import RecentArrivals
 from storage.log.settled_read import read_settled
 from storage.search.search_clock import ARRIVAL, likely_arrival
 from storage.segment.segments import index_of
@@ -97,7 +99,8 @@ def append_committed(log: Log, data: bytes, arrival_ms: int, rules: TimeRules) -
 def batches_between(log: Log, begin: int, end: int, max_bytes: int) -> Iterator[LogBatch]:
     """Batches from `begin`, where one begins, below `end`: whole ones within `max_bytes`, and one.
 
-    Blocks. StorageError; LogOffline when offsets are missing.
+    Blocks. StorageError; LogOffline when offsets are missing, or where arrivals are kept and a
+    batch is not as it was appended: compaction was there.
     """
     try:
         view = memoryview(read_settled(log, begin, max_bytes, end).read())
@@ -109,11 +112,20 @@ def batches_between(log: Log, begin: int, end: int, max_bytes: int) -> Iterator[
         if row[1] != next_offset:
             raise LogOffline(log.files.path, f"offsets {next_offset} to {row[1]} are missing")
         next_offset = row[2] + 1
-        arrival_ms = None if kept is None else kept.of(row[1])
-        yield LogBatch(
-            row[1], row[2], row[4], _arrival(zones, row) if arrival_ms is None else arrival_ms,
-            bytes(view[row[0] : row[0] + row[5]]),
-        )  # fmt: skip
+        if kept is None or row[1] < kept.begin:
+            arrival_ms = _arrival(zones, row)
+        else:
+            arrival_ms = _kept_arrival(log, kept, view, row)
+        yield LogBatch(row[1], row[2], row[4], arrival_ms, bytes(view[row[0] : row[0] + row[5]]))
+
+
+def _kept_arrival(log: Log, kept: RecentArrivals, view: memoryview, row: BatchRow) -> int:
+    """Arrival of a batch that is still as it was appended. LogOffline."""
+    appended = kept.of(row[1])
+    if appended is None or appended.crc != stated_crc(view, row[0]):
+        text = f"the batch at offset {row[1]} is not known as it was appended"
+        raise LogOffline(log.files.path, text)
+    return appended.arrival_ms
 
 
 def _zones_at(log: Log, offset: int) -> ZoneView:

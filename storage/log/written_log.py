@@ -13,6 +13,7 @@ from uuid import UUID
 
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import stated_crc
 from storage.env import Env
 from storage.errors import CorruptLog, DiskError, LogOffline, StorageError
 from storage.files.file_slice import FetchData
@@ -193,9 +194,11 @@ class WrittenLog:
             placed = appender.append(batch, epoch, work)
             if isinstance(placed, RememberedBatch):
                 return self._duplicate(placed, acks_all=acks_all)
-            base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty = placed
+            base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty, data = (
+                placed
+            )
             if self.arrivals is not None:
-                self.arrivals.add(base_offset, appender.last_arrival_ms)
+                self.arrivals.add(base_offset, appender.last_arrival_ms, stated_crc(data))
             durability = self.durability
             waits = durability.promises(last_offset, acks_all=acks_all)
             if waits:

@@ -14,6 +14,7 @@ from protocol.records.batch import (
     read_header,
 )
 from protocol.records.compression import Codec, inflate
+from protocol.records.markers import marker_of
 from protocol.records.walk import RecordFacts, check_records
 from storage.validation.checked_batch import CheckedBatch
 from storage.validation.dirty_timestamps import Buffer, TimeRules, look_over, zone_flags
@@ -25,6 +26,8 @@ def committed_batch(data: bytearray, arrival_ms: int, rules: TimeRules) -> Check
     header = read_header(records)
     if header.size_bytes != len(data) or not crc_matches(records, 0, header):
         raise CorruptBatch(f"the batch at offset {header.base_offset} is damaged")
+    if header.is_control and header.producer_id >= 0 and marker_of(records) is None:
+        raise CorruptBatch(f"the control batch at offset {header.base_offset} has no marker")
     payload: Buffer = records[HEADER_BYTES:]
     if header.codec is not Codec.NONE:
         payload = inflate(header.codec, payload)

@@ -31,6 +31,7 @@ from broker.fleet.frame import StoredBatch
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.fleet.trimming import Trimming
+from storage.errors import LogOffline
 from storage.tier import port
 from storage.tier.port import StoreTimedOut
 from tests.support.fleet.inline import Inline
@@ -74,6 +75,10 @@ class OwnLog(SimpleNamespace):
         self.durable_offset = max(offset, self.durable_offset)
 
 
+def rewritten(*_: object) -> list[StoredBatch]:
+    raise LogOffline("t-0", "the batch at offset 0 is not known as it was appended")
+
+
 class Rows:
     """A catalog that takes all; `answers_trims`: else they are lost."""
 
@@ -87,6 +92,9 @@ class Rows:
         return CommitAnswer.OK
 
     checkpoint = commit
+
+    async def body(self, _: CommitId) -> None:
+        return None
 
     async def trim(self, order: Trim) -> CommitAnswer:
         await asyncio.sleep(0.001)
@@ -154,12 +162,12 @@ class Node:
 
     def in_rows(self) -> int:
         """Spans whose bytes are in rows."""
-        return len(self._in_rows())
+        return len(self.in_row_spans())
 
     def row_bytes(self) -> int:
-        return sum(each.span.size_bytes for each in self._in_rows())
+        return sum(each.span.size_bytes for each in self.in_row_spans())
 
-    def _in_rows(self) -> list[CommittedSpan]:
+    def in_row_spans(self) -> list[CommittedSpan]:
         found = (each for log in self.spans.logs.values() for each in log.spans)
         return [each for each in found if each.object_key is None]
 
@@ -377,6 +385,23 @@ def test_spans_that_the_rows_may_have_lost_are_in_no_checkpoint_until_that_is_kn
         await node.trimming.trim(log)
         assert await node.checkpointer.make()
         assert node.in_rows() == 0
+
+    run(work)
+
+
+def test_commits_whose_bytes_are_nowhere_keep_no_other_in_the_rows() -> None:
+    """Compaction has rewritten them here, and their row has them no longer: they stay as they
+    are.
+    """
+
+    async def work(node: Node) -> None:
+        log, other = node.log(0, CHECKPOINT_BYTES), node.log(1)
+        log.batches = rewritten
+        node.inline(log, 1)
+        node.inline(other, 1)
+        assert not await node.checkpointer.make()
+        assert await node.checkpointer.make()
+        assert [each.span.partition for each in node.in_row_spans()] == [log.partition]
 
     run(work)
 

@@ -235,3 +235,19 @@ def test_sequences_that_another_leader_took_are_taken_whatever_is_known_here() -
         patch_offset_and_epoch(batch, 0, offset, 0)
         append_committed(second.log, bytes(batch), NOW, TimeRules(second.log.config))
     assert second.log.snapshot.log_end_offset == 3
+
+
+def test_a_marker_without_contents_is_refused_before_a_byte_of_it_is_written() -> None:
+    """Compaction leaves such ones, of transactions of which nothing else is left."""
+    first, second = Side(SimClock(NOW)), Side(SimClock(NOW))
+    rows = [(NOW, b"k", b"1")]
+    batch = build_batch(rows, producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    first.append(batch)
+    second.take(first.all())
+    empty = build_batch([], producer_id=5, producer_epoch=0, transactional=True, control=True)
+    patch_offset_and_epoch(empty, 0, 1, 0)
+    with pytest.raises(CorruptBatch, match="the control batch at offset 1 has no marker"):
+        append_committed(second.log, bytes(empty), NOW, TimeRules(second.log.config))
+    first.mark(COMMIT, 5)
+    second.take(first.all(1))
+    assert second.files() == first.files()
