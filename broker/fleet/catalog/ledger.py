@@ -28,16 +28,25 @@ class TransactionOrder(NamedTuple):
 
 
 class OrderAnswer(StrEnum):
-    """Result of an order. All but the first two mean that nothing was changed."""
+    """Result of an order. All but the first three mean that nothing was changed."""
 
     OK = "ok"
     ALREADY = "already"
+    NO_PARTITION = "no partition"
+    """One that is to join was deleted; the others take part."""
     LATE = "late"
     """A later order for this producer was there."""
     FENCED = "fenced"
     """The incarnation has ended."""
     STALE = "stale"
     """The coordinator's shard has another owner or epoch."""
+
+
+def answer_to(order: TransactionOrder, answer: OrderAnswer, there: int) -> OrderAnswer:
+    """The answer to an order of which so many partitions are there."""
+    is_done = answer in {OrderAnswer.OK, OrderAnswer.ALREADY}
+    is_less = there < len(set(order.partitions))
+    return OrderAnswer.NO_PARTITION if is_done and is_less else answer
 
 
 class EndedPartition(NamedTuple):

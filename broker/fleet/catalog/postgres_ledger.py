@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 
-from broker.fleet.catalog.ledger import EndedPartition, OrderAnswer, TransactionOrder
+from broker.fleet.catalog.ledger import (
+    EndedPartition,
+    OrderAnswer,
+    TransactionOrder,
+    answer_to,
+)
 from broker.fleet.catalog.line import LIMITS, Line, LineLimits
 from broker.fleet.catalog.listener import ChangeListener
 from broker.fleet.catalog.rows import Incarnation, PartitionKey
 
-ORDER = "SELECT order_transaction_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+ORDER = """
+SELECT order_transaction_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10), (SELECT count(*)
+  FROM part JOIN (SELECT DISTINCT * FROM unnest($9::uuid[], $10::int[])) u(t, p)
+    ON part.topic_id = u.t AND part.part = u.p)
+"""
 JOINED = """
 SELECT x.topic_id, x.part, x.producer_epoch
   FROM txn_part x JOIN unnest($2::uuid[], $3::int[]) u(t, p) ON x.topic_id = u.t AND x.part = u.p
@@ -48,7 +57,7 @@ class PostgresLedger:
             ORDER, *order.incarnation, *order.shard, order.producer_id, order.number,
             order.producer_epoch, order.commits, *_columns(order.partitions),
         )  # fmt: skip
-        return OrderAnswer(row[0])
+        return answer_to(order, OrderAnswer(row[0]), row[1])
 
     async def joined(
         self, producer_id: int, keys: Sequence[PartitionKey]

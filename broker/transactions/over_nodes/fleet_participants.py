@@ -71,8 +71,13 @@ class FleetParticipants:
         """Topic of the coordinator that orders, as soon as there is one."""
 
     async def join(self, claim: ProducerClaim, places: Iterable[Place]) -> None:
-        """As the port has it. A partition that is gone by now does not matter."""
-        keys = [key for key in map(self._names.key, places) if key is not None]
+        """As the port has it. UNKNOWN_TOPIC_OR_PARTITION (3) for one that is not there, or is
+        another one by now: its leader may have heard earlier that it was made again.
+        """
+        wanted = [self._names.key(each) for each in places]
+        keys = [key for key in wanted if key is not None]
+        if len(keys) < len(wanted):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         producer = claim.producer_id, claim.producer_epoch
         order = self._order(claim.transactional_id, producer, None)
         await self._ordered(order._replace(partitions=keys))
@@ -122,6 +127,8 @@ class FleetParticipants:
         except TimeoutError:
             text = f"The fleet's catalog did not answer in {ORDER_SECONDS:g} s"
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, text) from None
+        if answer is OrderAnswer.NO_PARTITION:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if answer not in {OrderAnswer.OK, OrderAnswer.ALREADY}:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"The order was refused: {answer}")
 

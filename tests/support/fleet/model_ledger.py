@@ -7,7 +7,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.fleet.catalog.ledger import EndedPartition, OrderAnswer, TransactionOrder
+from broker.fleet.catalog.ledger import (
+    EndedPartition,
+    OrderAnswer,
+    TransactionOrder,
+    answer_to,
+)
 from broker.fleet.catalog.rows import Incarnation, PartitionKey
 from tests.support.fleet.model_catalog import ModelCatalog
 
@@ -48,6 +53,10 @@ class ModelLedger:
         rows.events.append(self._changed)
 
     async def order(self, order: TransactionOrder) -> OrderAnswer:
+        there = self._rows.catalog.parts.keys() & set(order.partitions)
+        return answer_to(order, self._ordered(order), len(there))
+
+    def _ordered(self, order: TransactionOrder) -> OrderAnswer:
         catalog, me, shard = self._rows.catalog, order.incarnation, order.shard
         node = catalog.node_rows.get(me.node_id)
         if node is None or node.is_fenced or node.incarnation != me:

@@ -23,6 +23,7 @@ from broker.fleet.times import FleetTimes
 from broker.transactions.over_nodes.due_markers import DueMarkers
 from broker.transactions.over_nodes.fleet_admission import FleetAdmission
 from broker.transactions.over_nodes.fleet_participants import FleetParticipants, MarkerWaits
+from broker.transactions.over_nodes.joining import AGAIN
 from broker.transactions.over_nodes.standing import PartitionNames, TransactionReach
 from broker.transactions.participants import Ending
 from broker.transactions.rules import ProducerClaim
@@ -50,14 +51,14 @@ class Partition(SimpleNamespace):
 class Topics:
     """The image of one topic with two partitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_id: UUID = TOPIC) -> None:
         partitions = tuple(Partition(topic="t", index=each) for each in (0, 1))
         topic = SimpleNamespace(
-            topic_id=TOPIC,
+            topic_id=topic_id,
             partitions=partitions,
             partition=lambda index: partitions[index] if index < 2 else None,
         )
-        self.image = SimpleNamespace(topics={"t": topic}, by_id={TOPIC: topic})
+        self.image = SimpleNamespace(topics={"t": topic}, by_id={topic_id: topic})
 
 
 class Markers:
@@ -111,8 +112,9 @@ class Node:
         self.markers = Markers()
         self.ledger = Slow(ModelLedger(rows))
         self.may_end = True
-        topics: Any = Topics()
-        reach = TransactionReach(self.ledger, self, PartitionNames(topics), LoopTime(), TIMES)  # type: ignore[arg-type]
+        self.topics: Any = Topics()
+        names = PartitionNames(self.topics)
+        reach = TransactionReach(self.ledger, self, names, LoopTime(), TIMES)  # type: ignore[arg-type]
         waits = MarkerWaits()
         self.participants = FleetParticipants(reach, waits)
         state = Partition(topic="state", index=0)
@@ -289,6 +291,33 @@ async def test_one_that_joins_is_admitted(world: World) -> None:
     assert await world.second.admission.admit(CLAIM, [THERE], joins=True) == {}
     assert await world.end() == {}
     assert world.written == [(ENDING, THERE)]
+
+
+@in_world
+async def test_a_topic_that_was_made_again_joins_once_its_coordinator_has_heard_of_it(
+    world: World,
+) -> None:
+    """No marker would ever come without a row; its leader asks once more after this code."""
+    again = UUID(int=8)
+    await world.join(HERE)
+    await world.catalog.delete_topic(TOPIC, 0)
+    await world.catalog.create_topics(NewTopics([TopicRow(again, "t", [0, 2])]))
+    for places in ([THERE], [HERE, THERE]):
+        with pytest.raises(KafkaError) as refused:
+            await world.join(*places)
+        assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert refused.value.code in AGAIN
+    world.first.topics.image = Topics(again).image
+    await world.join(THERE)
+    assert (CLAIM.producer_id, PartitionKey(again, 1)) in world.first.rows.parts
+
+
+@in_world
+async def test_one_that_the_coordinator_does_not_know_does_not_join(world: World) -> None:
+    with pytest.raises(KafkaError) as refused:
+        await world.join(THERE, ("t", 9))
+    assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert not world.first.rows.parts
 
 
 @in_world
