@@ -68,10 +68,15 @@ class CommittedSpans:
         """Partitions of whose spans the rows may have fewer, and the change whose answer did not
         come: it is asked for again.
         """
+        self._copied_ends: dict[PartitionKey, int] = {}
+        """Partitions that had more to commit when a manifest with all their spans was named, and
+        its end: if the commit under way is in the rows already, it alone is.
+        """
 
     def add(self, log: OwnedLog, row: PartitionRow) -> None:
         """A log was loaded."""
         before = self.logs.get(log.partition)
+        self._copied_ends.pop(log.partition, None)
         found = self.logs[log.partition] = LogSpans(log, list(row.spans), [row.log_start_offset])
         self.room.changed(_in_rows(found.spans) - _in_rows(() if before is None else before.spans))
 
@@ -94,6 +99,9 @@ class CommittedSpans:
             newest = found.spans[-1:]
             left = [each for each in found.spans[:-1] if each.span.end_offset > end_offset]
             self._keep(found, left + newest)
+            is_last = all(each.span.end_offset <= end_offset for each in newest)
+            if is_last and log.durable_offset < log.end_offset:
+                self._copied_ends[log.partition] = end_offset
 
     def _keep(self, found: LogSpans, spans: list[CommittedSpan]) -> None:
         self.room.changed(_in_rows(spans) - _in_rows(found.spans))
@@ -111,10 +119,12 @@ class CommittedSpans:
         if self._of(log) is not None:
             self.room.changed(-_in_rows(self.logs.pop(log.partition).spans))
             self.unsure = {each for each in self.unsure if each[0] != log.partition}
+            self._copied_ends.pop(log.partition, None)
 
     def is_sure(self, partition: PartitionKey) -> bool:
         """False while the rows may have fewer spans than are known here."""
-        return all(each != partition for each, _ in self.unsure)
+        is_known = all(each != partition for each, _ in self.unsure)
+        return is_known and partition not in self._copied_ends
 
     def has_all(self, log: OwnedLog, spans: Sequence[CommittedSpan]) -> bool:
         """True when these are committed spans of the log still, in the rows too."""
@@ -127,6 +137,10 @@ class CommittedSpans:
         """One span more counts."""
         found = self._of(log)
         if found is not None:
+            copied_end = self._copied_ends.pop(log.partition, 0)
+            if copied_end:  # whether or not the rows have the one before still
+                left = [each for each in found.spans if each.span.end_offset > copied_end]
+                self._keep(found, left)
             found.spans.append(CommittedSpan(span, commit_id, key))
             self.small_bytes += span.size_bytes
             if key is None:
