@@ -12,7 +12,7 @@ from protocol.records.batch import stated_crc
 from protocol.records.scan import BatchRow, scan_batches
 from storage.errors import CorruptLog, LogOffline
 from storage.log.log import Log
-from storage.log.recent_arrivals import RecentArrivals
+from storage.log.recent_arrivals import RecentBatch
 from storage.log.settled_read import read_settled
 from storage.search.search_clock import ARRIVAL, likely_arrival
 from storage.segment.segments import index_of
@@ -112,18 +112,18 @@ def batches_between(log: Log, begin: int, end: int, max_bytes: int) -> Iterator[
         if row[1] != next_offset:
             raise LogOffline(log.files.path, f"offsets {next_offset} to {row[1]} are missing")
         next_offset = row[2] + 1
-        if kept is None or row[1] < kept.begin:
+        appended = None if kept is None else kept.of(row[1])
+        if appended is None:  # from before the log was loaded, or a thread is just appending it
             arrival_ms = _arrival(zones, row)
         else:
-            arrival_ms = _kept_arrival(log, kept, view, row)
+            arrival_ms = _kept_arrival(log, appended, view, row)
         yield LogBatch(row[1], row[2], row[4], arrival_ms, bytes(view[row[0] : row[0] + row[5]]))
 
 
-def _kept_arrival(log: Log, kept: RecentArrivals, view: memoryview, row: BatchRow) -> int:
+def _kept_arrival(log: Log, appended: RecentBatch, view: memoryview, row: BatchRow) -> int:
     """Arrival of a batch that is still as it was appended. LogOffline."""
-    appended = kept.of(row[1])
-    if appended is None or appended.crc != stated_crc(view, row[0]):
-        text = f"the batch at offset {row[1]} is not known as it was appended"
+    if appended.crc != stated_crc(view, row[0]):
+        text = f"the batch at offset {row[1]} is not as it was appended"
         raise LogOffline(log.files.path, text)
     return appended.arrival_ms
 
