@@ -1,6 +1,7 @@
 """The locks of storage. Taken for moments, and by few: most of a log belongs to one writer.
 
-- `Lock()` of a `Log`: its gate, taken while state changes and is published. - `Lock()` of
+- `Lock()` of a `Log`: its gate, taken while state changes and is published; another while its files
+are synced, so that none is once it is closed. - `Lock()` of
 `TrustedIndexes`: while a segment gets other indexes, or a writer who keeps them. - `Lock()` of
 `LogCheckpoints`: while a checkpoint file is written. - `Lock()` of a `TieredLog`: while its file in
 the log's directory is written; of an `ObjectCache`: while files come and go; of a `RemoteObject`:

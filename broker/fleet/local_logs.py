@@ -44,14 +44,15 @@ class LocalLog:
         partition: PartitionKey,
         shard: OwnedShard,
         log: Log,
+        durable_offset: int,
         on_committed: "Callable[[LocalLog], None]",
     ) -> None:
-        """All that it has is committed."""
+        """All that it has below `durable_offset` is committed."""
         self.partition = partition
         self.shard = shard
         self.log = log
         self._on_committed = on_committed
-        self.durable_offset = log.snapshot.log_end_offset
+        self.durable_offset = durable_offset
 
     @property
     def start_offset(self) -> int:
@@ -148,6 +149,7 @@ class LocalLogs:
 
     async def load(self, row: PartitionRow, shard: OwnedShard, bytes_of: BytesOf) -> OwnedLog:
         """As the port has it. StorageError; CorruptFrame when a commit does not fit."""
+        await self._on_disk(self._end_before, row, shard.epoch)
         if self._away is None:
             log = await self._on_disk(self._agreeing, row)
         else:
@@ -165,7 +167,13 @@ class LocalLogs:
         _show(log, end)
         if log.snapshot.log_start_offset < row.log_start_offset:
             await self._on_disk(log.delete_records, row.log_start_offset)
-        return LocalLog(row.partition, shard, log, self._front.committed)
+        return LocalLog(row.partition, shard, log, end, self._front.committed)
+
+    def _end_before(self, row: PartitionRow, epoch: int) -> None:
+        """On the lane: what an earlier leader here still checks comes to nothing, or is there."""
+        log = self._logs.logs.get((row.topic, row.partition.number))
+        if log is not None:
+            log.end_epochs_before(epoch)
 
     async def _on_disk(self, work: Callable[..., T], *args: object) -> T:
         return await self._disk.run(self._lane, work, *args)

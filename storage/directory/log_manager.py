@@ -266,8 +266,9 @@ class LogManager:
     def cut(self, log: Log, end_offset: int) -> Log:
         """Takes off what is at `end_offset` or behind it, durably; the log, opened again.
 
-        What was not committed by a leader goes before the next one begins. Holds the writer gate,
-        and blocks; `log` is closed. StorageError: the log is out of service; a start recovers it.
+        What was not committed by a leader goes before the next one begins. Blocks; `log` is closed,
+        once what is under way there is over. StorageError: the log is out of service; a start
+        recovers it.
         """
         name, start_offset = PartitionName(log.topic, log.partition), log.snapshot.log_start_offset
         point = min(log.durability.recovery_point, end_offset)

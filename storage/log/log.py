@@ -28,9 +28,9 @@ class Log(WrittenLog):
         a new one begins first, if nothing was appended after `start_offset` was decided. Holds the
         writer gate and blocks: run it on a lane. DiskError: what was done stays done.
         """
-        if not self.takes_changes or self.compaction.is_running:
-            return RemovalStep((), self._start_offset, has_more=False)
         with self._change():
+            if not self.takes_changes or self.compaction.is_running:
+                return RemovalStep((), self._start_offset, has_more=False)
             if all_go and self._appender.end_offset == start_offset:
                 self._appender.roll()
             at_most = self._raise_start(min(start_offset, self.snapshot.high_watermark))
@@ -53,9 +53,9 @@ class Log(WrittenLog):
 
         LogOffline when it is out of service: nothing has changed.
         """
-        if not self.takes_changes:
-            raise self._offline()
         with self._change():
+            if not self.takes_changes:
+                raise self._offline()
             self._appender.replace_segments(old, new)
             self._publish()
 
@@ -79,9 +79,9 @@ class Log(WrittenLog):
         The store has them, and `horolog-remote` says so, durably. Holds the writer gate and
         blocks. DiskError: what was done stays done.
         """
-        if not self.takes_changes or self.compaction.is_running:
-            return ()
         with self._change():
+            if not self.takes_changes or self.compaction.is_running:
+                return ()
             below = min(below, self.tiers.uploaded_end)
             leaving = wholly_before(self._appender.segments, below)[:STEP_SEGMENTS]
             self._take_out(leaving, sync=False)  # a start would, too
@@ -93,9 +93,9 @@ class Log(WrittenLog):
         Holds the writer gate and blocks: run it on a lane. The closed segment's files become
         durable with the next `sync`. DiskError, CorruptIndex, CorruptLog: nothing has changed.
         """
-        if not self.takes_changes:
-            return False
         with self._change():
+            if not self.takes_changes:
+                return False
             rolled = self._appender.roll()
             self._publish()
         return rolled
@@ -129,7 +129,7 @@ class Log(WrittenLog):
         """Make `before_offset` (-1: the high watermark) the log's first offset; the new one.
 
         Durable when it returns. KafkaError OFFSET_OUT_OF_RANGE (1) above the high watermark.
-        Blocks: run it on a lane.
+        LogOffline when it is closed. Blocks: run it on a lane.
         """
         watermark = self.snapshot.high_watermark
         before_offset = watermark if before_offset == -1 else before_offset
@@ -137,6 +137,8 @@ class Log(WrittenLog):
             reason = f"Offset {before_offset} is above the high watermark {watermark}"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
         with self._change():
+            if self.is_closed:
+                raise self._offline()
             self._move_start(before_offset)
         return self._start_offset
 
@@ -167,10 +169,15 @@ class Log(WrittenLog):
             self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the files without writing: the log is deleted, or its disk is sick."""
+        """Let go of the files without writing: the log is deleted, or its disk is sick.
+
+        Waits for what is being written or synced; nothing is after it, so another log may be made
+        of the files. Blocks.
+        """
         self.is_closed = True
-        self.compaction.forget_segments()
-        self.files.forget_all()
-        for segment in self.snapshot.segments:
-            self.search.forget(segment)
-        self._appender.abandon()
+        with self._syncs, self._gate:
+            self.compaction.forget_segments()
+            self.files.forget_all()
+            for segment in self.snapshot.segments:
+                self.search.forget(segment)
+            self._appender.abandon()

@@ -45,9 +45,11 @@ class WrittenLog:
         "_appender",
         "_gate",
         "_has_marks",
+        "_least_epoch",
         "_on_start_moved",
         "_start_is_durable",
         "_start_offset",
+        "_syncs",
         "_tail",
         "arrivals",
         "compaction",
@@ -98,6 +100,7 @@ class WrittenLog:
         self.search: LogSearch = LogSearch(indexes, self)
         self.durability: Durability = Durability(env.clock, loaded.end_offset, config)
         self._gate, self._has_marks = Lock(), False
+        self._syncs, self._least_epoch = Lock(), -1
         self._tail: Tail | None = None
         self.tiers: SegmentTiers = SegmentTiers(loaded.segments)
         self._publish()
@@ -189,6 +192,8 @@ class WrittenLog:
     ) -> AppendResult:
         if self.durability.failed is not None or self.corruption is not None or self.is_closed:
             raise self._offline()
+        if epoch < self._least_epoch:
+            self._check_epoch(batch, epoch)
         appender = self._appender
         try:
             placed = appender.append(batch, epoch, work)
@@ -220,6 +225,21 @@ class WrittenLog:
         stored = (batch.base_offset, last, batch.timestamp, self._start_offset)
         end = self._appender.end_offset
         return AppendResult(*stored, duplicate=True, end_offset=end, waits_for_disk=waits)
+
+    def end_epochs_before(self, epoch: int) -> None:
+        """Refuse appends of earlier leaders from now on: their checks may take long, on a thread.
+
+        What is under way ends first. What is committed already may come all the same. Blocks.
+        """
+        with self._gate:
+            self._least_epoch = epoch
+
+    def _check_epoch(self, batch: memoryview | CheckedBatch, epoch: int) -> None:
+        if not isinstance(batch, CheckedBatch) or not batch.is_committed:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{self.topic}-{self.partition}: epoch {epoch} has ended",
+            )
 
     def _offline(self) -> LogOffline:
         reason = self.failed or self.corruption
@@ -262,7 +282,14 @@ class WrittenLog:
         """Make everything that is written durable; the offset up to which it is. Blocks.
 
         One caller at a time, on any thread. The first DiskError is final and raised ever after.
+        Nothing is written or raised once the log is closed: its files may be another's by then.
         """
+        with self._syncs:
+            if self.is_closed:
+                return self.snapshot.log_end_offset
+            return self._synced()
+
+    def _synced(self) -> int:
         try:
             return self.durability.sync(self.snapshot)
         except DiskError:
@@ -272,8 +299,9 @@ class WrittenLog:
 
     def vouch(self) -> None:
         """Leave a mark of what `sync` made durable, for a start after a crash. Blocks."""
-        if not self.is_closed:
-            self.durability.vouch(self.files)
+        with self._syncs:
+            if not self.is_closed:
+                self.durability.vouch(self.files)
 
     def mark_durable(self, offset: int) -> None:
         """On the loop, with what `sync` returned: hidden batches appear."""

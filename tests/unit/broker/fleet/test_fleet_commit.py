@@ -145,7 +145,7 @@ async def test_a_log_that_is_not_served_takes_no_write(world: World) -> None:
 
 
 async def test_a_log_that_is_served_again_stays_so_when_its_earlier_life_ends(world: World) -> None:
-    again = LocalLog(KEY, OwnedShard(1, 2), world.log.log, lambda _: None)
+    again = LocalLog(KEY, OwnedShard(1, 2), world.log.log, 0, lambda _: None)
     world.commit.serve(world.log.log, again, world.commits)
     world.commit.end(world.log.log, world.log)
     world.ask()
