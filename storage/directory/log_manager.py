@@ -234,15 +234,16 @@ class LogManager:
 
     def _created(self, name: PartitionName, topic_id: UUID, opened: Callable[[str], Log]) -> Log:
         fs, path = self._env.fs, self._path_of(name)
-        existed = fs.exists(path)
+        if fs.exists(path):  # a log that could not be made, or cut, has left it: none is there
+            left = PartitionFiles(fs, self._pool, path)
+            self.ballast.making_room(lambda: self._deleted.bury(left, *name, delay_ms=0))
         try:
             fs.make_dir(path)
             write_partition_metadata(fs, f"{path}/{PARTITION_METADATA_FILE}", topic_id)
             log = opened(path)
             fs.sync_dir(self.log_dir)
         except StorageError:
-            if not existed:
-                self._undo_make_dir(path)
+            self._undo_make_dir(path)
             raise
         self._replace({name: log})
         return log
@@ -267,17 +268,21 @@ class LogManager:
         """Takes off what is at `end_offset` or behind it, durably; the log, opened again.
 
         What was not committed by a leader goes before the next one begins. Blocks; `log` is closed,
-        once what is under way there is over. StorageError: the log is out of service; a start
-        recovers it.
+        once what is under way there is over. StorageError: it stays closed, and is for `delete_log`
+        or a start, which recovers it.
         """
         name, start_offset = PartitionName(log.topic, log.partition), log.snapshot.log_start_offset
-        point = min(log.durability.recovery_point, end_offset)
         log.abandon()
-        self._replace({}, without=log)
-        self._checkpoints.forget(name)  # else a start would trust what comes at these offsets
-        cut_from(log.files, log.snapshot.local_segments, end_offset)
+        # Else a start would trust what comes at these offsets.
+        log.durability.recovery_point = point = min(log.durability.recovery_point, end_offset)
         known = LoadHints(is_clean=False, recovery_point=point, start_offset=start_offset)
-        shorter = self._open_log(name, known)
+        try:
+            self.ballast.making_room(lambda: self._checkpoints.forget(name))
+            cut_from(log.files, log.snapshot.local_segments, end_offset)
+            shorter = self._open_log(name, known)
+        except StorageError as error:
+            log.fail(error)
+            raise
         shorter.reconfigure(log.config)
         self._replace({name: shorter})
         return shorter
