@@ -58,6 +58,13 @@ PAGES: Mapping[str, Page] = {
         "follow to the next leader; an idle shard may come back for it.",
         "Nothing. With one busy partition alone nothing moves: give its topic more of them.",
     ),
+    "fleet_shard_renewed": Page(
+        "The disk of this node has failed for a log of the shard (fsync_failed), which takes no "
+        "records any more. The node takes the shard in a new epoch, removes that log and makes it "
+        "again from what is committed. Clients look for the leader meanwhile.",
+        "Look at the disk. While it goes on failing this happens once a minute: stop the node, so "
+        "that others lead its partitions.",
+    ),
     "fleet_schema_changed": Page(
         "This version's tables and functions were made in the database of the fleet. Earlier ones "
         "stay as they were, so that nodes of the version before go on."

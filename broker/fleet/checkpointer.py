@@ -7,6 +7,8 @@ they were committed.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import compress
 from typing import NamedTuple
 
@@ -290,15 +292,16 @@ class Checkpointer:
             return None
 
     async def _batches(self, run: SpanRun) -> PartitionBatches:
-        """From the log; what retention or the cleaner took from it or has rewritten, as it was
-        committed: of two records the later one may have taken the earlier one away here, and the
-        next leader has that one still.
+        """From the log; what retention or the cleaner took from it or has rewritten, or a failed disk
+        may have lost, as it was committed: of two records the later one may have taken the earlier
+        one away here, and the next leader has that one still.
         """
         begin, end = run.spans[0].span.base_offset, run.spans[-1].span.end_offset
-        try:
-            batches = await self._aside.run(lambda: run.log.batches(begin, end, CHECKPOINT_BYTES))
-        except StorageError:
-            batches = []
+        batches: Sequence[StoredBatch] = ()
+        if run.log.takes_records:
+            with suppress(StorageError):
+                read = partial(run.log.batches, begin, end, CHECKPOINT_BYTES)
+                batches = await self._aside.run(read)
         if not batches or batches[0].base_offset != begin or batches[-1].last_offset != end - 1:
             batches = [each for span in run.spans for each in await self._committed(span)]
         return PartitionBatches(run.log.partition, run.epoch, batches)

@@ -210,11 +210,12 @@ class Committer:
 
     def _gathered(self) -> Iterator[tuple[OwnedLog, PartitionBatches]]:
         """Parts of a commit: of each log all there is, within the limit of all. Those that come
-        next begin with the logs for which there was no room.
+        next begin with the logs for which there was no room. Who waits for one whose disk has
+        failed waits until it is let go.
         """
         room = self._times.flush_bytes
         for log in list(self._dirty):
-            if log.durable_offset >= log.end_offset:
+            if log.durable_offset >= log.end_offset or not log.takes_records:
                 del self._dirty[log]
                 continue
             if room <= 0:

@@ -30,6 +30,10 @@ class OwnedLog(Protocol):
     def end_offset(self) -> int:
         """Behind the last record."""
 
+    @property
+    def takes_records(self) -> bool:
+        """False for good once this disk has failed: its bytes may be others than were written."""
+
     def batches(self, begin: int, end: int, max_bytes: int) -> Sequence[StoredBatch]:
         """Batches from an offset that begins one on, below another: at least one if there is."""
 

@@ -210,6 +210,7 @@ class Life:
         )
         if chosen.take:
             await catalog.take(self.me, chosen.take)
+        await self.ownership.renew()
         not_loaded = await self.ownership.follow()
         self._image.seen(await catalog.nodes(), await catalog.shards())
         for gift in chosen.gifts:

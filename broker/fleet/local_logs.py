@@ -64,6 +64,11 @@ class LocalLog:
         """As the port has it."""
         return self.log.snapshot.log_end_offset
 
+    @property
+    def takes_records(self) -> bool:
+        """As the port has it."""
+        return self.log.failed is None and self.log.corruption is None
+
     def batches(self, begin: int, end: int, max_bytes: int) -> Sequence[StoredBatch]:
         """As the port has it. StorageError; LogOffline for batches of which it is not known when
         each came: their commits say it.
@@ -210,7 +215,7 @@ class LocalLogs:
         self, parts: SegmentParts, row: PartitionRow, manifest: Manifest
     ) -> Log | None:
         """On the lane: as `_agreeing`, for a log that has all that the store has, or goes on from
-        there; None for one that does not: it is gone.
+        there; None for one that does not, or is out of service: it is gone.
 
         A segment begins where the store's part ends, so that the next one that goes there does.
         """
@@ -220,7 +225,7 @@ class LocalLogs:
             return None
         log.reconfigure(self._topic_config(row.topic))
         end = manifest.end_offset
-        if not log.is_closed and log.topic_id == topic_id:
+        if log.takes_changes and log.topic_id == topic_id:
             begin = _begin_of(log, row)
             ranges = [*ranges_of(manifest, begin), *_ranges(row, max(begin, end))]
             if log.snapshot.local_start_offset <= end <= agreed_end(log, ranges, begin):
@@ -296,11 +301,11 @@ class LocalLogs:
         config = self._topic_config(row.topic)
         first = row.first_offset
         log = self._logs.logs.get((row.topic, number))
-        if log is not None and not log.is_closed and log.topic_id == topic_id:
+        if log is not None and log.takes_changes and log.topic_id == topic_id:
             log.reconfigure(config)
             if log.snapshot.log_end_offset >= first and not _is_uncompared(log, row):
                 return log
-        if log is not None:  # another topic had the name; or nothing that it has counts
+        if log is not None:  # another topic's, or out of service; or nothing that it has counts
             self._remove(log, row)
         return self._logs.create_log(row.topic, number, topic_id, config, first)
 

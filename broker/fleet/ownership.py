@@ -16,6 +16,7 @@ from broker.fleet.committer import FleetReach
 from broker.fleet.host import OwnedLog, ShardHost
 from broker.fleet.loads import Loads, NotLoaded
 from broker.fleet.trimming import OwnerCommits
+from broker.runtime.event_log import event
 
 
 class Ownership:
@@ -43,6 +44,8 @@ class Ownership:
         self.shards: dict[OwnedShard, dict[PartitionKey, OwnedLog]] = {}
         self._leaving: OwnedShard | None = None
         """The shard that is being given away: nothing of it is served any more."""
+        self._renewable_at: dict[int, float] = {}
+        """Moments from which a shard may be renewed once more, by number (monotonic seconds)."""
 
     async def follow(self) -> Sequence[NotLoaded]:
         """Takes over what is newly owned and has the partitions that the rows have. CatalogError.
@@ -115,7 +118,7 @@ class Ownership:
             if shard in self.shards:
                 self.release(shard)
                 await self._catalog.give(self._me, shard, to)
-                self._tally.given_shards += 1
+                self._tally.given_shards += to != self._me
         finally:
             self._leaving = None
 
@@ -124,8 +127,27 @@ class Ownership:
         logs = list(self.shards.get(shard, {}).values())
         for log in logs:
             self._host.end_writes(log)
-        while not all(self._committer.is_flushed(log) for log in logs):
+        while not all(map(self._is_flushed, logs)):
             await self._clock.sleep(self._times.flush)
+
+    def _is_flushed(self, log: OwnedLog) -> bool:
+        if not log.takes_records:  # its bytes are not to be trusted: nothing more is committed
+            self._committer.forget(log)
+        return self._committer.is_flushed(log)
+
+    async def renew(self) -> None:
+        """Takes shards in a new epoch of which a log takes no records any more: so it is made from
+        what is committed. CatalogError.
+
+        A shard is left as it is for a while after that: the next log may fail, too.
+        """
+        for shard, logs in list(self.shards.items()):
+            failed = sum(not each.takes_records for each in logs.values())
+            now = self._clock.monotonic()
+            if failed and now >= self._renewable_at.get(shard.shard_id, now):
+                self._renewable_at[shard.shard_id] = now + self._times.renewal_rest
+                event("fleet_shard_renewed", "warning", shard=shard.shard_id, failed_logs=failed)
+                await self.give(shard, self._me)
 
     def release(self, shard: OwnedShard) -> None:
         """Serves nothing of the shard any more."""

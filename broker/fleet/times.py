@@ -18,6 +18,8 @@ class FleetTimes(NamedTuple):
     retry_most: float = 0.5
     load_retry_most: float = 5.0
     """Before the next try of a partition that could not be loaded, of which each doubles it."""
+    renewal_rest: float = 60.0
+    """After a shard was loaded again since a log of it had failed, until that may be once more."""
     flush: float = 0.005
     """Least time from the begin of one commit to that of the next."""
     flush_bytes: int = 4 * 1024 * 1024

@@ -117,6 +117,7 @@ class SimLog:
         self.durable_offset = len(batches)
         self.takes_writes = False
         self.answers = False
+        self.takes_records = True
 
     @property
     def start_offset(self) -> int:

@@ -27,10 +27,11 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
 from broker.fleet.commit_objects import CommitObjects, RowRoom
 from broker.fleet.committer import PUT_SECONDS, Committer, FleetReach, Identity, NotCommitted
-from broker.fleet.frame import StoredBatch
+from broker.fleet.frame import PartitionBatches, StoredBatch, make_frame
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.fleet.trimming import Trimming
+from protocol.records.builder import build_batch
 from storage.errors import LogOffline
 from storage.tier import port
 from storage.tier.port import StoreTimedOut
@@ -57,7 +58,7 @@ class OwnLog(SimpleNamespace):
     def __init__(self, index: int, batch_bytes: int) -> None:
         super().__init__(
             partition=PartitionKey(TOPIC, index), batch_bytes=batch_bytes, start_offset=0,
-            shard=OwnedShard(0, 1), durable_offset=0, end_offset=0,
+            shard=OwnedShard(0, 1), durable_offset=0, end_offset=0, takes_records=True,
         )  # fmt: skip
 
     __hash__ = object.__hash__
@@ -86,6 +87,10 @@ class Rows:
 
     def __init__(self) -> None:
         self.changes: list[Trim | Naming] = []
+        self.bodies: dict[CommitId, bytes] = {}
+
+    async def body(self, commit_id: CommitId) -> bytes:
+        return self.bodies[commit_id]
 
     async def commit(self, _: object) -> CommitAnswer:
         await asyncio.sleep(0.001)
@@ -114,15 +119,19 @@ class Store:
     hangs = False
 
     def __init__(self) -> None:
-        self.sizes: list[int] = []
+        self.bodies: list[bytes] = []
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(each) for each in self.bodies]
 
     async def put(self, _: CommitId, body: bytes) -> str:
         if self.hangs:
             await asyncio.sleep(30)
             raise StoreTimedOut("key", "put", "no answer")
         await asyncio.sleep(0.01)
-        self.sizes.append(len(body))
-        return f"object {len(self.sizes)}"
+        self.bodies.append(body)
+        return f"object {len(self.bodies)}"
 
 
 class Node:
@@ -219,6 +228,24 @@ def test_checkpoints_are_bounded_and_in_the_end_all_is_in_objects() -> None:
 
     node = run(work)
     assert max(node.store.sizes) < CHECKPOINT_BYTES + 10_000
+
+
+def test_a_checkpoint_has_what_was_committed_where_the_disk_has_failed_since() -> None:
+    """The log may have other bytes there by now."""
+
+    async def work(node: Node) -> None:
+        log, data = node.log(0), bytes(build_batch([(1, None, b"committed")]))
+        commit_id = CommitId(ME, 0)
+        frame = make_frame(
+            FLEET, commit_id, [PartitionBatches(log.partition, 1, [StoredBatch(0, 0, 1, 1, data)])]
+        )
+        node.rows.bodies[commit_id] = frame.body
+        node.spans.committed(log, frame.spans[0], commit_id, None)
+        log.takes_records = False
+        assert await node.checkpointer.make()
+        assert data in node.store.bodies[-1]
+
+    run(work)
 
 
 def test_no_log_is_left_out_of_checkpoints_by_others() -> None:

@@ -20,11 +20,12 @@ from broker.fleet.catalog.rows import (
     ShardRow,
     TopicRow,
 )
+from broker.fleet.committer import NotCommitted
 from broker.fleet.frame import CorruptFrame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
 from storage.tier.port import ObjectMissing
 from tests.support.fleet.logs_alone import LogsAlone
-from tests.support.fleet.machines.sim_host import Disk, SimHost
+from tests.support.fleet.machines.sim_host import Disk, SimHost, SimLog, Value
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.fleet.small_fleet import SmallNode, owners, rows_with
 from tests.support.fleet.virtual_loop import run_virtual
@@ -218,3 +219,33 @@ async def test_loads_at_one_time_read_an_object_once() -> None:
     found = await asyncio.gather(*(bodies.batches_of(committed) for _ in range(4)))
     assert [len(each) for each in found] == [1] * 4
     assert store.reads == 1
+
+
+def test_a_shard_with_a_log_whose_disk_has_failed_is_taken_in_a_new_epoch_once_a_minute() -> None:
+    async def story() -> None:
+        host, rows = SimHost(Disk()), await rows_with(*TOPICS)
+        node = SmallNode(rows, 1, host)
+        await asyncio.sleep(1)
+        bad, good = (host.served[PartitionKey(each, 0)] for each in (BAD, GOOD))
+        failed = bad.owned
+        assert isinstance(failed, SimLog)
+        failed.takes_records = False
+        answers: list[BaseException | None] = []
+        assert node.node.life is not None
+        end = failed.append([Value(1, 1)], 1, 0)
+        node.node.life.committer.request(failed, end, answers.append)
+        await asyncio.sleep(1)
+        assert [type(each) for each in answers] == [NotCommitted], "its bytes were committed"
+        again = host.served[failed.partition].owned
+        assert (again.shard.epoch, again.end_offset) == (failed.shard.epoch + 1, 0)
+        assert host.served[PartitionKey(GOOD, 0)] is good
+        assert isinstance(again, SimLog)
+        again.takes_records = False
+        await asyncio.sleep(50)
+        assert host.served[failed.partition].owned is again
+        await asyncio.sleep(20)
+        assert host.served[failed.partition].owned.shard.epoch == failed.shard.epoch + 2
+        assert (node.tally.lives, node.tally.given_shards) == (1, 0)
+        await node.stop()
+
+    run_virtual(story())

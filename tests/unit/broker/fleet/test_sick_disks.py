@@ -4,6 +4,7 @@ import pytest
 
 from protocol.records.builder import build_batch
 from storage.errors import DiskError, StorageError
+from storage.files.layout import LOG
 from tests.support.fleet.segment_history import History
 from tests.support.fleet.segment_world import Node, check
 
@@ -96,3 +97,47 @@ async def test_a_cut_on_a_full_disk_has_the_room_of_the_ballast() -> None:
     assert node.log is not None
     check(history.rows, node.log, is_compacted=False)
     assert not node.logs.ballast.size_bytes
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+async def test_a_log_whose_fsync_has_failed_is_made_again_from_what_is_committed(
+    is_copied: bool,
+) -> None:
+    history, node = await left_behind(is_copied=is_copied)
+    rows = history.rows
+    await node.lead(rows)
+    failed = node.log
+    assert failed is not None
+    append(history, node, 1)
+    node.fs.inject("sync", path=".log")
+    with pytest.raises(DiskError):
+        failed.log.sync()
+    assert not failed.takes_records
+    await node.lead(rows)
+    assert node.log.takes_records
+    append(history, node, 1)
+    rows.commit(node.log)
+    check(rows, node.log, is_compacted=False)
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+async def test_a_log_that_is_damaged_here_is_made_again_from_what_is_committed(
+    is_copied: bool,
+) -> None:
+    history, node = await left_behind(is_copied=is_copied)
+    rows = history.rows
+    await node.lead(rows)
+    assert node.log is not None
+    while node.log.log.snapshot.active.size_bytes < 300:
+        append(history, node, 1)
+    rows.commit(node.log)
+    node.log.log.sync()
+    node.log.log.vouch()
+    file = node.fs.open(node.log.log.snapshot.active.path_of(LOG))
+    file.write_at(100, b"\xff")
+    file.sync()
+    node.fs = node.fs.after_kill()
+    node.start()
+    assert node.logs.logs["t", 0].corruption is not None
+    await node.lead(rows)
+    check(rows, node.log, is_compacted=False)
