@@ -292,9 +292,9 @@ class Checkpointer:
             return None
 
     async def _batches(self, run: SpanRun) -> PartitionBatches:
-        """From the log; what retention or the cleaner took from it or has rewritten, or a failed disk
-        may have lost, as it was committed: of two records the later one may have taken the earlier
-        one away here, and the next leader has that one still.
+        """From the log; what retention or the cleaner took from it or has rewritten, or a failed
+        disk may have lost, as it was committed: of two records the later one may have taken the
+        earlier one away here, and the next leader has that one still.
         """
         begin, end = run.spans[0].span.base_offset, run.spans[-1].span.end_offset
         batches: Sequence[StoredBatch] = ()

@@ -130,6 +130,8 @@ class Committer:
         self._dirty: dict[OwnedLog, None] = {}
         self._waiting: dict[OwnedLog, deque[tuple[int, Done]]] = {}
         self._checkpoints: deque[PendingCheckpoint] = deque()
+        self._sent: frozenset[OwnedLog] = frozenset()
+        """Logs of the commit that is under way, also of those that were forgotten since."""
         self.store_watch = StoreWatch()
         self._wake = asyncio.Event()
 
@@ -160,8 +162,8 @@ class Committer:
                 self._tell(done, NotCommitted("another node may own the partition by now"))
 
     def is_flushed(self, log: OwnedLog) -> bool:
-        """True when nothing of the log waits for a commit."""
-        return log not in self._dirty and log not in self._waiting
+        """True when nothing of the log waits for a commit, or is in the one that is under way."""
+        return not (log in self._dirty or log in self._waiting or log in self._sent)
 
     def put_checkpoint(self, checkpoint: PendingCheckpoint) -> None:
         """It becomes one of the next commits."""
@@ -195,6 +197,16 @@ class Committer:
         parts = list(self._gathered())
         if not parts:
             return False
+        self._sent = frozenset(log for log, _ in parts)
+        try:
+            await self._send(parts, standing)
+        finally:
+            self._sent = frozenset()
+        return True
+
+    async def _send(
+        self, parts: Sequence[tuple[OwnedLog, PartitionBatches]], standing: LifeStanding
+    ) -> None:
         commit_id, began = CommitId(self._me, self._number), self._clock.monotonic()
         frame = make_frame(self._fleet_id, commit_id, (part for _, part in parts))
         key = await self._put(commit_id, frame)
@@ -206,7 +218,6 @@ class Committer:
         if await self._counts(answer, order, standing):
             for (log, _), span in zip(parts, frame.spans, strict=True):
                 self._committed(log, span, commit_id, key)
-        return True
 
     def _gathered(self) -> Iterator[tuple[OwnedLog, PartitionBatches]]:
         """Parts of a commit: of each log all there is, within the limit of all. Those that come
