@@ -76,7 +76,7 @@ class Leader(Side):
         self.fs.make_dir("/data")
         self.offsets = CleanerOffsets(self.fs, "/data")
         self.rows = Rows()
-        self.owned = LocalLog(KEY, SHARD, self.log, lambda _: None)
+        self.owned = LocalLog(KEY, SHARD, self.log, 0, lambda _: None)
         self.spans = CommittedSpans(RowRoom(1e9, lambda: 0.0))
         self.spans.add(self.owned, PartitionRow(KEY, "t", 1, 0, (), None))
 
