@@ -130,8 +130,8 @@ class WrittenLog:
 
     @property
     def dirty_bytes(self) -> int:
-        """Bytes that were written and not yet synced."""
-        return self.durability.dirty_bytes
+        """Bytes that were written and not yet synced; 0 once it is closed: none will be."""
+        return 0 if self.is_closed else self.durability.dirty_bytes
 
     @property
     def first_dirty_at(self) -> float | None:

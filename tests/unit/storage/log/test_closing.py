@@ -76,6 +76,7 @@ def test_nothing_is_written_into_files_of_a_log_that_is_closed() -> None:
     with pytest.raises(LogOffline):
         log.replace_segments(log.snapshot.segments[:2], log.snapshot.segments[1])
     assert log.sync() == 4
+    assert not log.dirty_bytes, "it would count as unsynced for ever"
     log.vouch()
     assert not log.roll()
     assert not log.remove_segments(2).segments
