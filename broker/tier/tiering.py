@@ -24,6 +24,7 @@ from storage.log.lifecycle import learn_times
 from storage.log.log import Log
 from storage.retention.local_limits import is_copied, local_limits_of, rounded_down
 from storage.tier.carrying import Pace
+from storage.tier.copying import DamagedSegment
 from storage.tier.manifests.manifest import RemoteSegment
 from storage.tier.single_writer import WriterReplaced
 from storage.tier.tiered_log import TieredLog, TierMismatch
@@ -256,3 +257,5 @@ class Tiering:
         if self._parts.tier.tally.failed(log, error, is_final=is_final):
             level = "error" if is_final else "warning"
             event("tier_failed", level, log=f"{log.topic}-{log.partition}", error=error)
+        if self._parts.shared is not None and isinstance(error, DamagedSegment):
+            log.fail(error)  # all that counts is elsewhere: its leader makes it again

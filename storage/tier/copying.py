@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from protocol.checksum import crc32c
 from storage.env import FileSystem
-from storage.errors import FileMissing
+from storage.errors import CorruptLog, FileMissing
 from storage.files.layout import (
     LOG,
     OFFSET_INDEX,
@@ -19,6 +19,7 @@ from storage.files.layout import (
     ZONES,
 )
 from storage.log.log import Log
+from storage.scan.log_scan import LogScan
 from storage.search.search_clock import EARLIER
 from storage.segment.segment import Segment
 from storage.segment.times import learn_first_times, learn_times
@@ -29,6 +30,12 @@ from storage.zones.rows import UNTIMED
 
 SIDE_FILES = (OFFSET_INDEX, TIME_INDEX, ZONES, TXN_INDEX, SNAPSHOT)
 """In the order in which they lie in their object: a search reads the first three."""
+CHECK_BYTES = 256 * 1024
+"""Read at a time to compare batches with their checksums: others have their turn in between."""
+
+
+class DamagedSegment(CorruptLog):
+    """A segment has a batch with a wrong CRC, or ends within one: its copy would last."""
 
 
 class Destination(NamedTuple):
@@ -47,8 +54,9 @@ def copy_segment(
 
     `producers`: the snapshot of its end; None: it is in the directory, if there is one.
     Blocks for as long as the store does. DiskError: of the disk or of the store. CorruptLog when
-    the segment itself is damaged; NotAsSent. Nothing counts then.
+    the segment itself is damaged, DamagedSegment where a batch is; NotAsSent. Nothing counts then.
     """
+    _check_batches(segment)
     untimed = _known_times(log, segment)
     records, block_sums = _send_records(segment, to)
     side, parts = _side_of(segment, end_offset, producers)
@@ -68,6 +76,16 @@ def copy_segment(
         sums,
         segment.first_timestamp,
     )
+
+
+def _check_batches(segment: Segment) -> None:
+    """DamagedSegment: what the copy takes the place of may be the last that is sound."""
+    scan = LogScan(segment.file(), limit=segment.size_bytes, chunk_bytes=CHECK_BYTES)
+    for _ in scan.chunks():
+        pass
+    if scan.fault:
+        text = f"the batch at {scan.end_position} is damaged ({scan.fault}): it is not copied"
+        raise DamagedSegment(segment.path_of(LOG), text)
 
 
 def _known_times(log: Log, segment: Segment) -> bool:
