@@ -176,11 +176,13 @@ class SegmentAccess:
         return self.at(segment, limit, RECORD).indexes.zones.last_arrival_ms >= timestamp
 
     def _has_untimed(self, segment: Segment, limit: int) -> bool:
-        if segment.has_untimed is not None:
-            return segment.has_untimed
-        found = self.at(segment, limit, EARLIER).zones.has_flags(UNTIMED)
-        if segment.held is None:
-            segment.has_untimed = found
+        known = segment.untimed
+        if known is not None and (known[0] or limit <= known[1]):
+            return known[0]
+        zones = self.at(segment, limit, EARLIER).zones
+        found = zones.has_flags(UNTIMED)
+        if not zones.has_flags(UNREAD):  # else nobody knows
+            segment.untimed = found, limit
         return found
 
 

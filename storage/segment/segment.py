@@ -80,7 +80,6 @@ class Segment:
         "first_arrival_ms",
         "first_timestamp",
         "generation",
-        "has_untimed",
         "held",
         "indexes",
         "is_removed",
@@ -99,6 +98,7 @@ class Segment:
         "sound",
         "swap_suffix",
         "synced",
+        "untimed",
         "verified",
     )
 
@@ -133,8 +133,10 @@ class Segment:
         """Arrival of the last batch (ms); of a segment that takes appends, its zone map has it."""
         self.since_indexed = 0
         """Bytes appended since the batch that the last index entry speaks of."""
-        self.has_untimed: bool | None = None
-        """True when the closed segment has records without a time; None: not looked for yet."""
+        self.untimed: tuple[bool, int] | None = None
+        """True when some of its records have no time, and how many bytes were looked at for that;
+        None: not looked for yet. Records that follow may be without one.
+        """
         self.least_timestamp: int | None = None
         """Least record time in ms of the closed segment, once that was looked for; see
         `storage.search.oldest_time`.

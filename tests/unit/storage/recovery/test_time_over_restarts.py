@@ -5,6 +5,7 @@ import pytest
 from storage.env import Env
 from storage.log.lifecycle import learn_times, plan_retention, roll_if_due
 from storage.log.log import Log
+from storage.search.search_clock import EARLIER
 from storage.zones.zone_map import Zone
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng, SimClock, sim_env
@@ -158,3 +159,38 @@ def test_a_producer_is_rather_forgotten_than_remembered_by_an_older_sequence() -
     env.fs.remove(f"{log.files.path}/{2:020}.snapshot")
     log = open_log(env, UNCLEAN._replace(recovery_point=2, start_offset=2))
     assert log.producers.get(1) is None
+
+
+def test_records_without_a_time_are_found_that_follow_a_start_and_a_search() -> None:
+    clock = SimClock(NOW)
+    env = sim_env(clock=clock)
+    log = open_log(env)
+    append(log, NOW - 5000)
+    make_durable(log)
+    log = reopened(log, env)
+    assert log.search.first_at_or_after(NOW, clock=EARLIER) is None
+    clock.advance(60_000)
+    append(log, -1)  # its arrival counts
+    make_durable(log)
+    for _ in range(2):  # while the segment takes appends, and once it is closed
+        found = log.search.first_at_or_after(NOW, clock=EARLIER)
+        assert found is not None
+        assert found.offset == 1
+        log.roll()
+        make_durable(log)
+
+
+def test_a_search_remembers_of_a_segment_only_what_it_looked_at() -> None:
+    env = sim_env(clock=SimClock(NOW))
+    log = open_log(env)
+    append(log, NOW - 5000)
+    make_durable(log)
+    before = log.snapshot
+    append(log, -1)
+    log.roll()
+    make_durable(log)
+    segment = before.active
+    assert log.search.look().may_hold(segment, segment.size_bytes, EARLIER, NOW)
+    segment.untimed = False, before.end_position  # by a look just before the append
+    assert log.search.look().may_hold(segment, segment.size_bytes, EARLIER, NOW)
+    assert segment.untimed == (True, segment.size_bytes)
