@@ -118,7 +118,7 @@ class CleanedSegment:
         zones = list(indexes.zones.zones())
         if zones:
             segment.first_arrival_ms = zones[0].first_arrival_ms
-            segment.last_arrival_ms = zones[-1].last_arrival_ms
+            segment.last_arrival_ms = segment.arrival_by(indexes.zones)
         segment.pinned = self._file
         return segment
 
