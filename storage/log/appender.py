@@ -219,6 +219,7 @@ class LogAppender:
         for segment in self.segments[:leaving]:
             self._indexes.forget(segment)
         self.segments = self.segments[leaving:]
+        self.segments[0].before = None
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
         """Put one closed segment in the place of neighbours, all of them closed."""
@@ -229,6 +230,7 @@ class LogAppender:
         for segment in old:
             self._indexes.forget(segment)
         self.segments = (*self.segments[:first], new, *self.segments[behind:])
+        new.before, self.segments[first + 1].before = old[0].before, new
 
     def watermark_moved(self, high_watermark: int) -> None:
         """Transactions that end below it are settled."""

@@ -61,10 +61,17 @@ class SegmentTiers:
         if self.uploaded:
             base = local[0].base_offset
             away = [each for each in self.uploaded if each.base_offset < base]
+            local[0].arrival_floor_ms = max(local[0].arrival_floor_ms, self._came_before(base))
             gone = len(wholly_before((*away, local[0]), min(start_offset, base)))
             self.segments = (*away[gone:], *local)
             self.first_local = len(away) - gone
             self.away_bytes = sum(each.size_bytes for each in away[gone:])
+
+    def _came_before(self, offset: int) -> int:
+        """The latest arrival, in ms, in what the store has of before the offset; 0 without any."""
+        ends = (*(each.base_offset for each in self.uploaded[1:]), self.uploaded_end)
+        before = (each for each, end in zip(self.uploaded, ends, strict=True) if end <= offset)
+        return max((each.last_arrival_ms for each in before), default=0)
 
     def places(self, snapshot: LogSnapshot, *, is_rewritten: bool) -> tuple[SegmentPlace, ...]:
         """SegmentPlace of each segment of a snapshot. From any thread.

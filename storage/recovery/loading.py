@@ -35,6 +35,7 @@ from storage.producers.replay import replay_producers
 from storage.recovery.log_recovery import LogRecovery, Recovered, remove_segment
 from storage.retention.rolling import jitter
 from storage.scan.batch_walk import last_batch
+from storage.segment.arrival_floor import link
 from storage.segment.index_rebuild import rebuild_indexes
 from storage.segment.removal import wholly_before
 from storage.segment.segment import IndexRules, Segment
@@ -105,6 +106,7 @@ class _Loading:
         self._listing, self._upgraded = self._without_old_formats()
         self._check_tier()
         self._segments = self._without_removed(self._found_segments())
+        link(self._segments)
         if self._segments:
             first = self._segments[0]
             first.arrival_floor_ms = known.remote_arrival_before(first.base_offset)

@@ -49,7 +49,7 @@ def arrivals_between(
             if zone.flags & ARRIVAL_ESTIMATED:
                 if known <= number:
                     known = _next_known(zones, number)
-                latest = segment.mtime_ms
+                latest = segment.latest_arrival_ms
                 if known < zones.total:
                     latest = zones.zone(known).first_arrival_ms
             zone_end = zones.end_offset(number, segment_end)

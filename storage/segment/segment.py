@@ -76,6 +76,7 @@ class Segment:
         "arrival_floor_ms",
         "away",
         "base_offset",
+        "before",
         "files",
         "first_arrival_ms",
         "first_timestamp",
@@ -116,7 +117,8 @@ class Segment:
         """
         self.jitter_ms = 0
         self.arrival_floor_ms = 0
-        """The latest arrival in the segments before this one, as far as it is known."""
+        """No record of it came before this, as far as it is known; see `arrival_floor`, too."""
+        self.before: Segment | None = None  # in the directory, of those that a start has found
         self.max_timestamp = UNKNOWN
         """Largest record time in ms, -1 if no record has one."""
         self.max_timestamp_offset = -1
@@ -238,7 +240,15 @@ class Segment:
             last = zones.zone(zones.row_count - 1)
         if last is None:
             return -1
-        return latest_arrival(zones.last_arrival_ms, last.flags, self.mtime_ms)
+        return latest_arrival(zones.last_arrival_ms, last.flags, self.latest_arrival_ms)
+
+    @property
+    def latest_arrival_ms(self) -> int:
+        """The latest possible arrival of its records: of a copy as its row has it, else that of
+        the last write.
+        """
+        is_known = self.away is not None and self.last_arrival_ms >= 0
+        return self.last_arrival_ms if is_known else self.mtime_ms
 
     @property
     def largest_timestamp(self) -> int:

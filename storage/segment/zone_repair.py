@@ -2,11 +2,12 @@
 
 A row with a good CRC whose zone begins at a batch of that offset stays, for arrival times cannot be
 made again. What is missing is made from the records; its arrival is estimated between the last one
-before it and the file's modification time, and flagged (time.md 3).
+that is known before it and the file's modification time, and flagged (time.md 3). Of a segment in
+the store its row tells both.
 """
 
 from protocol.errors import DecodeError
-from protocol.records.batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME
+from protocol.records.batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, NO_TIMESTAMP
 from protocol.records.compression import codec_of, inflate
 from protocol.records.mistimed import Limits
 from protocol.records.scan import BatchRow
@@ -14,6 +15,7 @@ from protocol.records.walk import RecordFacts, check_records
 from storage.errors import CorruptIndex, CorruptLog
 from storage.scan.batch_walk import BatchPlace, last_batch
 from storage.scan.log_scan import LogScan
+from storage.segment.arrival_floor import arrival_floor
 from storage.segment.segment import Segment
 from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.validation.dirty_timestamps import FAR_FUTURE_MS, Action, look_over, zone_flags
@@ -100,6 +102,8 @@ def mend_zones(segment: Segment, zones: ZoneMap, limit: int, end_offset: int) ->
 
 def _add_missing(segment: Segment, zones: ZoneMap, limit: int) -> bool:
     """Adds batches behind the last row; True where that row counts records that are not there."""
+    if not zones.row_count:
+        zones.raise_floor(arrival_floor(segment))
     position, mapped_records = zones.resume_point()
     unread_end = _unread_end(zones)
     if unread_end is not None:  # it counts offsets
@@ -110,7 +114,7 @@ def _add_missing(segment: Segment, zones: ZoneMap, limit: int) -> bool:
             if mapped_records > 0:
                 mapped_records -= row[6]
             elif row[6] and (unread_end is None or row[1] >= unread_end):
-                _add(zones, chunk.data, row, chunk.position, segment.mtime_ms)
+                _add(segment, zones, chunk.data, row, chunk.position)
     return mapped_records > 0
 
 
@@ -146,7 +150,14 @@ def _dirty_flags(
     return zone_flags(facts.min_timestamp, facts.max_timestamp, limits, edges)
 
 
-def _add(zones: ZoneMap, data: memoryview, row: BatchRow, begin: int, mtime_ms: int) -> None:
+def _estimate(segment: Segment, zones: ZoneMap, max_timestamp: int, end: int) -> int:
+    """Estimated arrival of the batch that ends there. Of the last one a store's row has it."""
+    if segment.away is not None and end == segment.size_bytes:
+        max_timestamp = NO_TIMESTAMP
+    return estimate_arrival(max_timestamp, zones.last_arrival_ms, segment.latest_arrival_ms)
+
+
+def _add(segment: Segment, zones: ZoneMap, data: memoryview, row: BatchRow, begin: int) -> None:
     attributes, count = row[7], row[6]
     flags = ARRIVAL_ESTIMATED | (STAMPED if attributes & LOG_APPEND_TIME else 0)
     body: memoryview | bytes | bytearray = data[row[0] + HEADER_BYTES : row[0] + row[5]]
@@ -156,8 +167,9 @@ def _add(zones: ZoneMap, data: memoryview, row: BatchRow, begin: int, mtime_ms: 
         facts = check_records(body, count, row[3], INT64_MIN, INT64_MAX)
         earliest, latest = facts.min_timestamp, facts.max_timestamp
         flags |= UNTIMED if facts.untimed else 0
-        flags |= _dirty_flags(body, row, facts, mtime_ms)
+        flags |= _dirty_flags(body, row, facts, segment.mtime_ms)
     except DecodeError:  # sound by its CRC, but not to be unpacked here: bounds that hide nothing
         earliest, latest = min(row[3], row[4]), row[4]
-    arrival = estimate_arrival(row[4], zones.last_arrival_ms, mtime_ms)
-    zones.add(row[1], begin + row[0], row[5], count, earliest, latest, arrival, flags)
+    position, size = begin + row[0], row[5]
+    arrival = _estimate(segment, zones, row[4], position + size)
+    zones.add(row[1], position, size, count, earliest, latest, arrival, flags)

@@ -65,6 +65,7 @@ class RemoteSegments:
         segment.first_timestamp = row.first_timestamp
         segment.first_arrival_ms = row.first_arrival_ms
         segment.last_arrival_ms = row.last_arrival_ms
+        segment.arrival_floor_ms = max(row.first_arrival_ms, 0)
         segment.untimed = row.has_untimed, row.size_bytes
         key = self._keys.segment(row.base_offset, row.unique, RECORDS)
         made = ref(segment)  # segment and object would hold each other

@@ -259,6 +259,11 @@ class ZoneMap:
             if self._written > keep:
                 self._cut_file(keep)
 
+    def raise_floor(self, arrival_ms: int) -> None:
+        """Estimates of what is added from here on are not before this."""
+        self._arrival_floor = max(self._arrival_floor, arrival_ms)
+        self._last_arrival = max(self._last_arrival, arrival_ms)
+
     def reset(self) -> None:
         """Start again without zones, unread: for a new segment, or to rebuild."""
         self._columns = ZoneColumns()
