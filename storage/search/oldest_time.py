@@ -104,15 +104,19 @@ class _LeastTime:
         look = self._looks.local if segment.away is None else self._looks.away
         view = look.at(segment, limit, ARRIVAL)
         try:
-            least = self._least_of(look, view, end)
+            least, is_its_own = self._least_of(look, view, end)
         except CorruptIndex:
-            least = self._least_of(look, look.again(segment, limit, ARRIVAL), end)
-        if is_closed and is_whole:
+            again = look.again(segment, limit, ARRIVAL)
+            least, is_its_own = self._least_of(look, again, end)
+        if is_closed and is_whole and is_its_own:
             segment.least_timestamp = least
         self.best = min(self.best, least)
 
-    def _least_of(self, look: SegmentAccess, view: SegmentView, end: int) -> int:
-        """The least time in a segment; more than the best one where that is enough."""
+    def _least_of(self, look: SegmentAccess, view: SegmentView, end: int) -> tuple[int, bool]:
+        """The least time in a segment, and True when it is that; else no more was to be read.
+
+        It is a bound then, or more than the best one where that is enough.
+        """
         zones, first = view.zones, self._wanted.first
         begin = zones.holding_offset(first)
         floors = _floors(zones, begin)
@@ -124,14 +128,15 @@ class _LeastTime:
             if floor >= 0 and self._is_clean(zone.first_offset, zone_end):
                 best = floor
             elif floor >= self.best:
-                break
+                return best, False
             elif not self._zones_left:
-                best, self.is_exact = floor, False
+                self.is_exact = False
+                return floor, False
             else:
                 self._zones_left -= 1
                 zone_limit = zones.end_position(begin + number, view.limit)
                 best = min(best, self._read(look, view, zone, zone_limit))
-        return best
+        return best, True
 
     def _is_clean(self, first: int, end: int) -> bool:
         wanted = self._wanted

@@ -108,6 +108,30 @@ def test_least_times_of_closed_segments_are_remembered() -> None:
     assert warm == OldestTime(NOW, is_exact=True)
 
 
+@pytest.mark.parametrize("at_first", [0, 1])
+def test_a_bound_is_not_remembered_as_the_least_time_of_a_segment(at_first: int) -> None:
+    log = open_log(sim_env(clock=SimClock(NOW)), **SMALL_ZONES)
+    for number in range(3):  # a zone each, with a time before 1970, which is none
+        append(log, NOW - 100 + number, -5, value=bytes(5000))
+    log.roll()
+    append(log, NOW)
+    make_durable(log)
+    assert not log.search.oldest_time(unfinished(0), at_first).is_exact
+    assert log.search.oldest_time(unfinished(0), 256) == OldestTime(NOW - 100, is_exact=True)
+
+
+def test_a_segment_that_a_bound_made_pass_unread_is_read_when_there_is_time() -> None:
+    log = open_log(sim_env(clock=SimClock(NOW)), **SMALL_ZONES)
+    for at, none in ((NOW - 200, -3), (NOW - 100, -5)):
+        append(log, at, none)
+        log.roll()
+    append(log, NOW)
+    make_durable(log)
+    assert log.search.oldest_time(unfinished(0), 0) == OldestTime(-5, is_exact=False)
+    assert log.snapshot.segments[0].least_timestamp is None
+    assert log.search.oldest_time(unfinished(0), 256) == OldestTime(NOW - 200, is_exact=True)
+
+
 def test_times_of_the_broker_are_bounded_by_arrivals() -> None:
     log = filled(20, message_timestamp_type="LogAppendTime")
     found = log.search.oldest_time(unfinished(5), 0)
