@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from broker.transactions.first_batches import FirstBatches
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2, Place
 from protocol.errors import KafkaError
@@ -20,6 +21,10 @@ class Queue(Protocol):
 
 class Admission(Protocol):
     """The port through which the leader of a partition asks."""
+
+    @property
+    def first_batches(self) -> FirstBatches:
+        """Those that were refused after a wait."""
 
     def waits(self, *, joins: bool) -> bool:
         """True when it takes time, and `admit` is asked; else `check`. `joins`: partitions of such
@@ -47,6 +52,7 @@ class LocalAdmission:
     def __init__(self, transactions: "TransactionCoordinator") -> None:
         """Nobody asks."""
         self._transactions = transactions
+        self.first_batches = FirstBatches()
 
     def waits(self, *, joins: bool) -> bool:
         """As the port has it: a partition that joins waits for the disk."""

@@ -40,6 +40,9 @@ _MUST_BEGIN_WITH_0 = KafkaError(
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     "A producer unknown to the partition must begin with sequence 0",
 )
+_COMES_AGAIN = KafkaError(
+    ErrorCode.NOT_ENOUGH_REPLICAS, "A batch before this one was refused, and comes again first"
+)
 
 
 class ProducingServices(Protocol):
@@ -139,6 +142,22 @@ async def _join_and_append(
     entrants: list[_Entrant],
     append: Append,
 ) -> Appended:
+    try:
+        refused = await _not_joined(request, context, entrants)
+        for each in entrants:
+            if each.key not in refused and (error := _lost(each, context)) is not None:
+                refused[each.key] = error
+        return append(request, context, refused)
+    finally:
+        if context.api_version < JOINS_SINCE_VERSION:
+            for each in entrants:
+                _remember(each, context)
+
+
+async def _not_joined(
+    request: ProduceRequest, context: Producing, entrants: list[_Entrant]
+) -> dict[int, KafkaError]:
+    """Waits until the others have joined."""
     admission = context.services.admission
     refused: dict[int, KafkaError] = {}
     claims = {each.claim for each in entrants}
@@ -152,10 +171,7 @@ async def _join_and_append(
         for each in joining:
             if each.place in errors:
                 refused.setdefault(each.key, _as_answered(errors[each.place], context))
-    for each in entrants:
-        if each.key not in refused and (error := _lost(each, context)) is not None:
-            refused[each.key] = error
-    return append(request, context, refused)
+    return refused
 
 
 def _places(
@@ -178,17 +194,40 @@ def _lost(entrant: _Entrant, context: Producing) -> KafkaError | None:
     """The error when a batch before it is missing: the partition does not know the producer.
 
     Judged when the ones before it have been appended, unless they still wait for a lane; and by
-    what leads now, since a partition may have moved meanwhile.
+    what leads now, since a partition may have moved meanwhile. By version 1 of transactions one
+    that was forgotten goes on with any sequence: of a batch of it that is missing one knows where
+    it was refused here, and at a leader so new that another may have refused it.
     """
     partition = context.services.topics.image.partition(*entrant.place)
     if partition is None or partition.leader_elsewhere is not None:
         return None  # the append will say so
-    known = partition.log.producers.get(entrant.claim.producer_id)
-    is_unknown = known is None or known.has_unknown_sequence
+    is_unknown = _is_unknown(entrant, partition)
     if not is_unknown or not entrant.base_sequence or partition.writer.is_writing:
         return None
     now = context.services.probes.monotonic()
-    return skipped_at_a_new_leader(_MUST_BEGIN_WITH_0, partition, now)
+    error = skipped_at_a_new_leader(_MUST_BEGIN_WITH_0, partition, now)
+    if error is not _MUST_BEGIN_WITH_0 or context.api_version >= JOINS_SINCE_VERSION:
+        return error
+    first = context.services.admission.first_batches
+    is_behind = first.is_behind(entrant.claim, entrant.place, entrant.base_sequence, now)
+    return _COMES_AGAIN if is_behind else None
+
+
+def _is_unknown(entrant: _Entrant, partition: Partition) -> bool:
+    known = partition.log.producers.get(entrant.claim.producer_id)
+    return known is None or known.has_unknown_sequence
+
+
+def _remember(entrant: _Entrant, context: Producing) -> None:
+    """Notes for those behind it if the partition has taken it."""
+    partition = context.services.topics.image.partition(*entrant.place)
+    if partition is None or partition.leader_elsewhere is not None:
+        return
+    first, now = context.services.admission.first_batches, context.services.probes.monotonic()
+    if _is_unknown(entrant, partition):
+        first.refused(entrant.claim, entrant.place, entrant.base_sequence, now)
+    else:
+        first.taken(entrant.claim, entrant.place)
 
 
 def _as_answered(error: KafkaError, context: Producing) -> KafkaError:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from broker.fleet.catalog.rows import PartitionKey
 from broker.fleet.pacing import until_answered
+from broker.transactions.first_batches import FirstBatches
 from broker.transactions.over_nodes.standing import TransactionReach
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import Place
@@ -49,6 +50,7 @@ class FleetAdmission:
         self._ledger, _, self._names, self._clock, self._times = reach
         self._queues: WeakValueDictionary[str, _Queue] = WeakValueDictionary()
         self._questions: defaultdict[int, set[_Question]] = defaultdict(set)
+        self.first_batches = FirstBatches()
         self.join: Join | None = None
         """Has partitions join at coordinators; None: nodes have no way to each other."""
 
