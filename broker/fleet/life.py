@@ -192,6 +192,8 @@ class Life:
                     await self._renewal()  # which says how new the topics are
                     continue
             except PASSING as error:
+                if isinstance(error, CatalogError):
+                    self._watch.failed()
                 event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
                 await self._reach.clock.sleep(seconds)
 
