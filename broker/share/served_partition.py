@@ -41,11 +41,14 @@ _CODES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
-"""Codes for members, by codes of the share coordinator; UNKNOWN_SERVER_ERROR for all others."""
+"""Codes for members, by codes of the share coordinator, and of a commit of the records in a fleet;
+UNKNOWN_SERVER_ERROR for all others."""
 
 
 class ShareParts(NamedTuple):
@@ -350,7 +353,7 @@ class ServedPartition:
             if not self._is_left:
                 self._begin_letters()
             refusal = _for_members(error)
-            if refusal.code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            if _ends(error, refusal):
                 self.error = refusal
             answer.fail(refusal)
         self._rests()
@@ -442,6 +445,15 @@ def _rules(settings: GroupConfig) -> ShareRules:
         settings.horolog_share_delay_max_pending,
         bool(settings.errors_deadletterqueue_topic_name),
     )
+
+
+def _ends(error: BaseException, refusal: KafkaError) -> bool:
+    """True when what is in memory may differ from what is remembered. Of records that were not
+    committed nothing is: they are left to this leader, or the partition goes to another.
+    """
+    if isinstance(error, KafkaError) and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return False
+    return refusal.code != ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def _for_members(error: BaseException | None) -> KafkaError:

@@ -111,8 +111,9 @@ class StateTopic:
         """Writes rows of one owner as one batch, all or nothing.
 
         With `acks` of 1 it is done when it is written, and durable before anything written later.
-        Fails with COORDINATOR_NOT_AVAILABLE (15), NOT_COORDINATOR (16) for a sick disk,
-        MESSAGE_TOO_LARGE (10), or as part of a `transaction` INVALID_PRODUCER_EPOCH (47).
+        Fails with COORDINATOR_NOT_AVAILABLE (15), NOT_COORDINATOR (16) for a sick disk and for what
+        may be durable yet, MESSAGE_TOO_LARGE (10), or as part of a `transaction`
+        INVALID_PRODUCER_EPOCH (47).
         """
         answer: Deferred[None] = Deferred()
         if self.partitions:
@@ -220,9 +221,17 @@ def _check_size(size_bytes: int, partition: Partition) -> None:
 
 
 def as_coordinator_says(error: KafkaError) -> KafkaError:
-    """Turns an append's error into the error of Kafka's coordinator."""
+    """Turns an append's error into the error of Kafka's coordinator.
+
+    Except REQUEST_TIMED_OUT, of a write that may be durable yet: COORDINATOR_NOT_AVAILABLE, as
+    Kafka says, is here of what was not written. Clients do the same after both.
+    """
     match error.code:
-        case ErrorCode.KAFKA_STORAGE_ERROR | ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        case (
+            ErrorCode.KAFKA_STORAGE_ERROR
+            | ErrorCode.NOT_LEADER_OR_FOLLOWER
+            | ErrorCode.REQUEST_TIMED_OUT
+        ):
             return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)
         case ErrorCode.NOT_ENOUGH_REPLICAS | ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)

@@ -3,8 +3,10 @@
 import pytest
 
 from broker.partitions.leadership import Leadership
+from broker.partitions.writer import PartitionWriter
+from broker.runtime.deferred import refused
 from broker.share.state.key import ShareKey
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from tests.support.fleet.hand_lease import HandLease
 from tests.support.worlds.share_read_world import (
     ACCEPT,
@@ -103,3 +105,24 @@ async def test_a_broker_that_was_taken_out_of_a_fleet_goes_on(world: ShareReadWo
     assert found == [(0, 2, 1)]
     assert await reader.code((0, 2, ACCEPT)) == 0
     assert world.state().finished == 3
+
+
+@pytest.mark.parametrize(
+    ("fails", "heard"),
+    [
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+async def test_an_acknowledgement_of_records_that_are_not_committed_may_be_sent_again(
+    world: ShareReadWorld, monkeypatch: pytest.MonkeyPatch, fails: ErrorCode, heard: ErrorCode
+) -> None:
+    """An unknown error would be the end of a member, and of what others have in hand."""
+    await world.produce(*THREE)
+    one, found = await got(world, "m1")
+    assert found == [(0, 2, 1)]
+    monkeypatch.setattr(PartitionWriter, "durable_up_to", lambda *_: refused(KafkaError(fails)))
+    assert await one.code((0, 1, ACCEPT)) == heard
+    monkeypatch.undo()
+    assert await one.code((0, 2, ACCEPT)) == 0
+    assert (await got(world, "m2"))[1] == []
