@@ -34,6 +34,7 @@ def kind_of(error: BaseException) -> type[CatalogError] | None:
         asyncpg.OperatorInterventionError,
         asyncpg.TooManyConnectionsError,
         asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
         OSError,
     )
     refused = (

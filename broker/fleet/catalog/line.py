@@ -66,7 +66,7 @@ class Line:
         async with self._turn:
             with named_errors():
                 connection = await self._connected()
-                watch = _Watch(connection, self._limits.answer)
+                watch = Watch(connection, self._limits.answer)
                 try:
                     return await work(connection)
                 except Exception as error:
@@ -84,15 +84,18 @@ class Line:
         return self._connection
 
 
-class _Watch:
+class Watch:
     """Drops a connection after some seconds."""
 
     def __init__(self, connection: Connection, seconds: float) -> None:
+        """From now on."""
         self._connection = connection
         self._timer = asyncio.get_running_loop().call_later(seconds, self._over)
         self.is_over = False
+        """It was dropped: who waits for it hears of an error."""
 
     def end(self) -> None:
+        """It has answered."""
         self._timer.cancel()
 
     def _over(self) -> None:

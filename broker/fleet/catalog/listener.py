@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from broker.fleet.catalog.faults import named_errors
-from broker.fleet.catalog.line import SESSION, LineLimits
+from broker.fleet.catalog.line import SESSION, LineLimits, Watch
 from broker.fleet.catalog.servers import Connection, Servers
 
 
@@ -46,10 +46,20 @@ class ChangeListener:
         with named_errors():
             connection = await self._servers.connect(self._limits.connect, SESSION)
             self._connection = connection
-            connection.add_termination_listener(self._heard)
-            for channel in self._channels:
-                await connection.add_listener(channel, self._heard)
+            watch = Watch(connection, self._limits.answer)
+            try:
+                await self._listen(connection)
+            except BaseException:
+                connection.terminate()  # it would not say what it was not asked for
+                raise
+            finally:
+                watch.end()
         self._changed.set()  # whatever was said while nobody listened
+
+    async def _listen(self, connection: Connection) -> None:
+        connection.add_termination_listener(self._heard)
+        for channel in self._channels:
+            await connection.add_listener(channel, self._heard)
 
     def _heard(self, *_: object) -> None:
         self._changed.set()
