@@ -297,20 +297,25 @@ class FleetNode:
     async def run(self) -> None:
         """Lives, until it is cancelled."""
         while True:
-            me = await self._registered()
-            self.life = Life(self._reach, self._host, Identity(me, self._fleet_id), self._image)
-            self._reach.tally.lives += 1
-            self.life.is_leaving = self._is_leaving
-            event("fleet_life_begins", "info", node=me.node_id, incarnation=me.number)
             try:
-                await self.life.run()
-            except LifeEnded as ended:
-                event("fleet_life_ends", "warning", incarnation=me.number, reason=str(ended))
+                await self._live(await self._registered())
             except Exception as fault:  # noqa: BLE001 - the next life begins from what is committed
                 failed("fleet", fault)
                 await self._reach.clock.sleep(self._reach.times.retry_most)
-            finally:
-                self.life = None
+
+    async def _live(self, me: Incarnation) -> None:
+        """One life, to its end."""
+        life = Life(self._reach, self._host, Identity(me, self._fleet_id), self._image)
+        self.life = life
+        self._reach.tally.lives += 1
+        life.is_leaving = self._is_leaving
+        event("fleet_life_begins", "info", node=me.node_id, incarnation=me.number)
+        try:
+            await life.run()
+        except LifeEnded as ended:
+            event("fleet_life_ends", "warning", incarnation=me.number, reason=str(ended))
+        finally:
+            self.life = None
 
     async def _registered(self) -> Incarnation:
         """A new life. One of another directory has the node's id until it is silent for a lease."""

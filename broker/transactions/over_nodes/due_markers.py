@@ -65,6 +65,9 @@ class DueMarkers:
                 await self._ledger.changed(self._times.watch)
             except CatalogError:
                 await self._clock.sleep(self._times.watch)
+            except Exception as fault:  # noqa: BLE001 - without it rounds would wait for nobody
+                failed("fleet_markers", fault)
+                await self._clock.sleep(self._times.watch)
             self.wake()
 
     async def _rounds(self) -> None:
@@ -87,6 +90,8 @@ class DueMarkers:
                 await self._ledger.forget()
             except CatalogError as error:
                 event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
+            except Exception as fault:  # noqa: BLE001 - the next hour has what is left
+                failed("fleet_markers", fault)
 
     async def _round(self) -> None:
         me = self._standing.me

@@ -20,7 +20,7 @@ from broker.fleet.catalog.rows import (
     TopicRow,
 )
 from broker.fleet.times import FleetTimes
-from broker.transactions.over_nodes.due_markers import DueMarkers
+from broker.transactions.over_nodes.due_markers import FORGET_SECONDS, DueMarkers
 from broker.transactions.over_nodes.fleet_admission import FleetAdmission
 from broker.transactions.over_nodes.fleet_participants import FleetParticipants, MarkerWaits
 from broker.transactions.over_nodes.joining import AGAIN
@@ -414,6 +414,27 @@ async def test_a_fault_of_one_round_does_not_end_the_next(world: World) -> None:
     world.second.markers.before = once
     assert await world.end() == {}
     assert world.written == [(ENDING, THERE)]
+
+
+@pytest.mark.parametrize("work", ["changed", "forget"])
+def test_faults_that_nobody_expected_end_no_task(work: str) -> None:
+    """As uvloop's RuntimeError, of a connection that was closed a moment ago."""
+
+    async def story(world: World) -> None:
+        ledger: Any = world.second.ledger
+        real, calls = getattr(ledger, work), list[int]()
+
+        async def fails_at_first(*arguments: Any) -> Any:
+            calls.append(1)
+            if len(calls) == 1:
+                raise RuntimeError("the handler is closed")
+            return await real(*arguments)
+
+        setattr(ledger, work, fails_at_first)
+        await asyncio.sleep(2 * FORGET_SECONDS + 10)
+        assert len(calls) > 1
+
+    in_world(story)()
 
 
 @in_world
