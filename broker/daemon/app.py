@@ -90,12 +90,13 @@ class Broker:
             if services.fleet is not None:
                 services.readiness.lost("learning what its fleet has")
                 await services.fleet.learn()
+                authority = services.fleet.decides()
+                services.producer_ids.reserve = lambda _: authority.producer_ids(BLOCK_SIZE)
             open_doors(services)
             await read_first_keys(services)
             await services.server.accept(backlog, services.dispatcher.dispatch)
             if services.fleet is not None:
-                authority = services.fleet.begin(services.endpoints.advertised())
-                services.producer_ids.reserve = lambda _: authority.producer_ids(BLOCK_SIZE)
+                services.fleet.begin(services.endpoints.advertised())
         except BaseException:
             await self._stop_network()
             await self._stop_threads()

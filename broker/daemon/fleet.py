@@ -192,17 +192,27 @@ class Fleet:
                 event("fleet_catalog_away", "warning", error=str(error))
                 await asyncio.sleep(JOIN_PAUSE_SECONDS)
 
-    def begin(self, addresses: Mapping[str, Endpoint]) -> FleetAuthority:
+    def decides(self) -> FleetAuthority:
+        """Topics, settings and ids of producers are the fleet's affair from now on.
+
+        Before clients are let in: what they made here alone nobody else would know of, and an id
+        could be another producer's at another node.
+        """
+        facts = self._facts
+        assert facts is not None
+        authority = FleetAuthority(self._reach, self._image, facts.shards)
+        self._parts.topics.authority = authority
+        for each in self._shared:
+            each.authority = authority
+        return authority
+
+    def begin(self, addresses: Mapping[str, Endpoint]) -> None:
         """Lives from now on; what it owns comes by and by.
 
         `addresses`: where clients reach it, by listener; the first one is shown to operators.
         """
         facts, parts = self._facts, self._parts
         assert facts is not None
-        authority = FleetAuthority(self._reach, self._image, facts.shards)
-        parts.topics.authority = authority
-        for each in self._shared:
-            each.authority = authority
         host = LocalLogs(
             parts.logs, parts.lane, parts.config.topic_config, self._served, store_part(parts)
         )
@@ -220,7 +230,6 @@ class Fleet:
         self._task = asyncio.create_task(self._node.run())
         self._task.add_done_callback(ended)
         self.transactions.begin()
-        return authority
 
     async def hand_over(self) -> None:
         """Gives all shards to nodes that live, as far as they take them in time."""
