@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 NOTHING = SharePartitionState(0, 0, 0, UNKNOWN, UNKNOWN, [], 0, 0)
 """Summary of a share partition of which nothing is remembered."""
+NOT_WRITTEN = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.MESSAGE_TOO_LARGE))
+"""Errors of the state topic after which the log has nothing of a change."""
 
 
 class ShareChange(NamedTuple):
@@ -374,8 +376,13 @@ class ShareCoordinator:
             self._unwritten.written(change)
             answer.resolve(None)
         else:
-            self._unwritten.failed(change)
+            self._unwritten.failed(change, may_count=not _is_refused(error))
             answer.fail(error)
+
+
+def _is_refused(error: BaseException) -> bool:
+    """True of a change that will never count; others may be on their way yet."""
+    return isinstance(error, KafkaError) and error.code in NOT_WRITTEN
 
 
 def _pass(

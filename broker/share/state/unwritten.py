@@ -59,13 +59,19 @@ class Unwritten:
             self._durable[change.key] = waiting.pop(0).state
         self._settle(change.key)
 
-    def failed(self, change: PendingChange) -> None:
-        """It could not be written, and counts no more."""
+    def failed(self, change: PendingChange, *, may_count: bool) -> None:
+        """It could not be written, and counts no more.
+
+        `may_count`: unless it is in the log all the same. The next change is a snapshot then, since
+        an update could be made of what that one has left out.
+        """
         waiting = self._waiting(change)
         if change not in waiting:
             return
         waiting.remove(change)
         state = self._durable[change.key]
+        if may_count and state is not None:
+            state = self._durable[change.key] = state._replace(updates=ALWAYS)
         for each in waiting:
             state = each.apply(state)
             if state is not None and each.is_whole:
