@@ -1,13 +1,17 @@
 """WriteTxnMarkers: ends transactions in partitions whatever their coordinator says.
 
-It is how a tool ends a transaction that nobody else ends: `kafka-transactions.sh abort`.
+It is how a tool ends a transaction that nobody else ends: `kafka-transactions.sh abort`. It tries
+again after NOT_LEADER_OR_FOLLOWER, which it hears while the coordinator of groups reads the
+partition: offsets of the transaction would wait there without end.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.topics.names import CONSUMER_OFFSETS
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.markers import Markers
 from broker.transactions.participants import Ending
@@ -28,6 +32,7 @@ class Services(NamedTuple):
     """The services that the answer is made with."""
 
     topics: TopicCatalog
+    groups: GroupCoordinator
     markers: Markers
     probes: BrokerProbes
 
@@ -70,7 +75,7 @@ async def _end(marker: WritableTxnMarker, context: Context) -> WritableTxnMarker
         marker.coordinator_epoch,
     )
     places = _places(marker)
-    codes = {place: _unknown(place, context) for place in places}
+    codes = {place: _refusal(place, context) for place in places}
     known = [place for place, code in codes.items() if not code]
     failed = await context.services.markers.write(ending, known)
     codes.update({place: error.code for place, error in failed.items()})
@@ -97,6 +102,10 @@ def _result(marker: WritableTxnMarker, codes: Mapping[Place, int]) -> WritableTx
     )
 
 
-def _unknown(place: Place, context: Context) -> int:
-    is_there = context.services.topics.image.partition(*place) is not None
-    return ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _refusal(place: Place, context: Context) -> int:
+    topic, index = place
+    if context.services.topics.image.partition(topic, index) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic == CONSUMER_OFFSETS and context.services.groups.loading.may_miss(index):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE

@@ -95,6 +95,13 @@ class StateLoading(Generic[F]):
         """True when all of a partition is in memory, in a fleet of one that is led here."""
         return index not in self._not_loaded and (self._here is None or index in self._here)
 
+    def may_miss(self, index: int) -> bool:
+        """True while a partition is read: what is written to it may be missed."""
+        code = self._not_loaded.get(index)
+        if self._here is not None:  # it is read once more, after a fault of the store
+            return code is not None
+        return code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
     @property
     def is_under_way(self) -> bool:
         """True while something is still being read."""

@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from broker.groups.coordinator import MINUTE_MS
-from protocol.apis import delete_groups, offset_commit, offset_delete
+from broker.topics.names import CONSUMER_OFFSETS
+from protocol.apis import delete_groups, offset_commit, offset_delete, write_txn_markers
 from protocol.errors import ErrorCode as E
 from tests.support.worlds.handler_world import ManualCommit
 from tests.support.worlds.transaction_world import (
@@ -161,3 +162,31 @@ async def test_a_deletion_counts_for_a_transactional_commit_under_way() -> None:
     await world.rests()
     assert await world.offset() == (-1, 0)
     assert await (await world.reborn()).offset() == (-1, 0)
+
+
+async def ended_by_a_tool(world: TransactionWorld, one: Producer) -> int:
+    """WriteTxnMarkers for the offsets of a producer; the code."""
+    index = world.broker.groups.topic.index_of(GROUP)
+    topic = write_txn_markers.WritableTxnMarkerTopic(
+        name=CONSUMER_OFFSETS, partition_indexes=[index]
+    )
+    marker = write_txn_markers.WritableTxnMarker(
+        producer_id=one.producer_id, producer_epoch=one.epoch, topics=[topic]
+    )
+    request = write_txn_markers.WriteTxnMarkersRequest(markers=[marker])
+    answer = (await world.call(request, 1)).markers[0].topics[0].partitions[0]
+    return int(answer.error_code)
+
+
+async def test_a_tool_ends_no_transaction_of_offsets_that_are_being_read(
+    world: TransactionWorld,
+) -> None:
+    """Who reads may miss the marker: the offsets would wait without end."""
+    one = await patient(world)
+    assert await one.commit_offset(5) == 0
+    again = TransactionWorld(world.remains(), world.seed + 1, **world.settings)
+    assert await ended_by_a_tool(again, one) == E.NOT_LEADER_OR_FOLLOWER
+    await again.loaded()
+    assert await again.offset(stable=True) == (-1, E.UNSTABLE_OFFSET_COMMIT)
+    assert await ended_by_a_tool(again, one) == 0
+    assert await again.offset(stable=True) == (-1, 0)
