@@ -30,8 +30,8 @@ class AwayRead(NamedTuple):
     snapshot: LogSnapshot
     number: int
     """Of the segment."""
-    limit: int
-    """End of what may be read of the segment, in bytes."""
+    up_to: int
+    """Only batches before this offset are given, a batch boundary; perhaps of a later segment."""
     below: int
     """All its offsets are lower than this one."""
     offset: int
@@ -77,15 +77,29 @@ class AwayRange(NamedTuple):
     def _bring(self) -> None:
         read, segment = self.read, self.read.segment
         away = away_of(segment)
-        place = self.indexes.find_offset(segment, read.limit, self.rules, read.offset)
+        limit = self._limit()
+        place = self.indexes.find_offset(segment, limit, self.rules, read.offset)
         _bring_aborts(read)
         if place is None:
             return
         begin = place.position
-        end = min(read.limit, begin + max(place.size_bytes, read.max_bytes))
+        end = min(limit, begin + max(place.size_bytes, read.max_bytes))
         looked_from = self._looked_from(begin)
-        away.fetch(looked_from, min(read.limit, end + AHEAD_BYTES) - looked_from)
-        UnverifiedRange(segment, begin, end, read.limit, read.below).settle()
+        away.fetch(looked_from, min(limit, end + AHEAD_BYTES) - looked_from)
+        UnverifiedRange(segment, begin, end, limit, read.below).settle()
+
+    def _limit(self) -> int:
+        """End of what may be read of the segment, in bytes. It is kept: bytes that are far from
+        those that are read would make these go from a small cache, again and again.
+        """
+        read, segment = self.read, self.read.segment
+        known = _known_limit(read)
+        if known is not None:
+            return known
+        place = self.indexes.find_offset(segment, segment.size_bytes, self.rules, read.up_to)
+        limit = segment.size_bytes if place is None else place.position
+        segment.end_below = read.up_to, limit
+        return limit
 
     def _looked_from(self, begin: int) -> int:
         """Position at which the next read begins to search the batch at `begin`. Bytes from there
@@ -114,12 +128,24 @@ def read_away(read: AwayRead, indexes: TrustedIndexes, rules: IndexRules) -> Fet
         return NOTHING._replace(unverified=AwayRange(read, indexes, rules))
 
 
+def _known_limit(read: AwayRead) -> int | None:
+    """End of what may be read of the segment, in bytes; None before that was looked for."""
+    segment = read.segment
+    if read.up_to >= read.below:
+        return segment.size_bytes
+    known = segment.end_below
+    return None if known is None or known[0] != read.up_to else known[1]
+
+
 def _read_here(read: AwayRead, indexes: TrustedIndexes) -> FetchData | None:
     segment, away = read.segment, away_of(read.segment)
-    place = _place_here(read, indexes)
+    limit = _known_limit(read)
+    if limit is None:
+        raise NotInMemory
+    place = _place_here(read, indexes, limit)
     if place is None:
         return None
-    begin, size = place.position, min(read.max_bytes, read.limit - place.position)
+    begin, size = place.position, min(read.max_bytes, limit - place.position)
     if place.size_bytes > size:
         if not read.min_one_batch:
             return NOTHING
@@ -137,14 +163,14 @@ def _read_here(read: AwayRead, indexes: TrustedIndexes) -> FetchData | None:
     return FetchData((FileSlice(file, begin, sound_to - begin),), sound_to - begin)
 
 
-def _place_here(read: AwayRead, indexes: TrustedIndexes) -> BatchPlace | None:
+def _place_here(read: AwayRead, indexes: TrustedIndexes, limit: int) -> BatchPlace | None:
     segment = read.segment
     loaded = segment.indexes
     if loaded is None or not segment.verified or not loaded.offsets.is_loaded:
         raise NotInMemory
     indexes.used(segment)
     position = loaded.offsets.lookup(read.offset).position
-    return find_offset(_Here(away_of(segment)), position, read.limit, read.offset)
+    return find_offset(_Here(away_of(segment)), position, limit, read.offset)
 
 
 class _Here:

@@ -56,7 +56,7 @@ def read(
         if segment.away is not None:
             below = segments[index + 1].base_offset
             size = min(max_bytes, AT_ONCE_BYTES)
-            asked = AwayRead(snapshot, index, limit, below, offset, size, min_one_batch)
+            asked = AwayRead(snapshot, index, up_to, below, offset, size, min_one_batch)
             data = read_away(asked, indexes, rules)
             if data is not None:
                 return data
@@ -127,7 +127,10 @@ def _tail_of(snapshot: LogSnapshot, offset: int) -> Tail | None:
 def place_of(
     snapshot: LogSnapshot, indexes: TrustedIndexes, rules: IndexRules, offset: int
 ) -> tuple[int, int]:
-    """Segment (its number) and position at which reading up to `offset` ends."""
+    """Segment (its number) and position at which reading up to `offset` ends.
+
+    Of a segment in the tier's store, which is not asked here, its end: `read_away` bounds that.
+    """
     segments = snapshot.segments
     if offset >= snapshot.log_end_offset:
         return len(segments) - 1, snapshot.end_position
@@ -136,5 +139,7 @@ def place_of(
         return index_of(segments, place.base_offset), place.position
     index = index_of(segments, offset)
     limit = snapshot.end_of(index)
+    if segments[index].away is not None:
+        return index, limit
     found = indexes.find_offset(segments[index], limit, rules, offset)
     return index, limit if found is None else found.position

@@ -77,6 +77,7 @@ class Segment:
         "away",
         "base_offset",
         "before",
+        "end_below",
         "files",
         "first_arrival_ms",
         "first_timestamp",
@@ -109,8 +110,7 @@ class Segment:
         """A segment that exists; nothing is opened."""
         self.files = files
         self.base_offset = base_offset
-        self.size_bytes = size_bytes
-        self.mtime_ms = mtime_ms
+        self.size_bytes, self.mtime_ms = size_bytes, mtime_ms
         self.opened_at = 0.0
         """Time when this process made it or found it (monotonic seconds); set where that
         happens.
@@ -150,6 +150,8 @@ class Segment:
         """The open `.log` while another file has, or is about to take, its name."""
         self.away: Away | None = None
         """Set when the segment is in the tier's store, and not in the directory."""
+        self.end_below: tuple[int, int] | None = None
+        """Of a segment in the store: an offset, and the position up to which all is before it."""
         self.generation = 0
         """Number of earlier segments with this base offset: compaction replaces them."""
         self.swap_suffix = ""
