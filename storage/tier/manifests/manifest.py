@@ -181,6 +181,14 @@ def apply(path: str, before: Manifest | None, data: bytes) -> Manifest | None:
         raise CorruptCheckpoint(path, f"no manifest: {error!r}") from error
 
 
+def written_ms_of(path: str, data: bytes) -> int:
+    """Time at which a stored manifest was written, full or not. As `apply`."""
+    try:
+        return int(opened(path, data, FORMAT, "manifest")["written_ms"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptCheckpoint(path, f"no manifest: {error!r}") from error
+
+
 def _head(manifest: Manifest) -> dict[str, Any]:
     return {
         "format": FORMAT,

@@ -3,8 +3,10 @@
 A full one has the whole state; each of the others says what changed since the one before it.
 """
 
+from collections.abc import Iterator
+
 from storage.errors import CorruptCheckpoint, StorageError
-from storage.tier.manifests.manifest import Manifest, apply
+from storage.tier.manifests.manifest import Manifest, apply, written_ms_of
 from storage.tier.names import PartitionKeys, number_of
 from storage.tier.port import ObjectMissing, ObjectStore
 
@@ -45,7 +47,8 @@ def read_newest(
 ) -> Manifest | None:
     """The newest state of a partition, or that of a moment; None when there is none.
 
-    `at_ms`: only manifests that were written until then. ManifestsRemoved when those were.
+    `at_ms`: the last one, by number, that was written until then, so that a clock that was ahead
+    for a while hides nothing of what was put once it was set right. ManifestsRemoved when it was.
     CorruptCheckpoint for one that is not what was written, or that is missing between others;
     StoreError.
     """
@@ -53,12 +56,14 @@ def read_newest(
     known = [number for number in numbers if number is not None]
     chain: list[bytes] = []
     for number in reversed(known):
-        data = store.get(keys.manifest(number))
+        key = keys.manifest(number)
+        data = store.get(key)
+        if not chain and at_ms is not None and written_ms_of(key, data) > at_ms:
+            continue
         chain.append(data)
-        full = apply(keys.manifest(number), None, data)
-        if full is not None and (at_ms is None or full.written_ms <= at_ms):
-            return _replayed(keys, number, chain, at_ms)
-    if chain and at_ms is None:
+        if apply(key, None, data) is not None:
+            return _replayed(keys, number, chain)
+    if chain and (at_ms is None or known[0] == FIRST):
         raise CorruptCheckpoint(keys.manifests, "there is no full manifest")
     if known and known[0] != FIRST:
         raise ManifestsRemoved(
@@ -76,9 +81,7 @@ def read_one(store: ObjectStore, keys: PartitionKeys, number: int) -> Manifest:
     for each in range(number, 0, -1):
         chain.append(store.get(keys.manifest(each)))
         if apply(keys.manifest(each), None, chain[-1]) is not None:
-            found = _replayed(keys, each, chain, None)
-            assert found is not None
-            return found
+            return _replayed(keys, each, chain)
     raise CorruptCheckpoint(keys.manifest(number), "there is no full manifest before it")
 
 
@@ -102,15 +105,32 @@ def read_behind(store: ObjectStore, keys: PartitionKeys, known: Manifest) -> Man
     return state
 
 
-def _replayed(
-    keys: PartitionKeys, first: int, chain: list[bytes], at_ms: int | None
-) -> Manifest | None:
+def states_behind(
+    store: ObjectStore, keys: PartitionKeys, known: Manifest
+) -> Iterator[Manifest]:
+    """The states after that of a manifest, in their order, each read when it is asked for.
+
+    CorruptCheckpoint for one that is not what was written, or that is missing; StoreError.
+    """
+    state = known
+    for each in store.list(keys.manifests, after=keys.manifest(known.number)):
+        if number_of(each.key) is not None:
+            state = _after(each.key, state, store.get(each.key))
+            yield state
+
+
+def _replayed(keys: PartitionKeys, first: int, chain: list[bytes]) -> Manifest:
     state: Manifest | None = None
     for number, data in enumerate(reversed(chain), first):
-        after = apply(keys.manifest(number), state, data)
-        if after is None or after.number != number:
-            raise CorruptCheckpoint(keys.manifest(number), "a manifest is missing before it")
-        if at_ms is not None and after.written_ms > at_ms:
-            break
-        state = after
+        state = _after(keys.manifest(number), state, data)
+    assert state is not None
     return state
+
+
+def _after(path: str, before: Manifest | None, data: bytes) -> Manifest:
+    """The state after the manifest at a path; CorruptCheckpoint when one before it is missing."""
+    after = apply(path, before, data)
+    is_next = before is None or (after is not None and after.number == before.number + 1)
+    if after is None or after.number != number_of(path) or not is_next:
+        raise CorruptCheckpoint(path, "a manifest is missing before it")
+    return after

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from storage.tier.manifests import reading
+from storage.tier.manifests.chain import ManifestChain
 from storage.tier.manifests.manifest import Change, Manifest, render_delta, render_full
 from storage.tier.manifests.past import past_manifests
 from storage.tier.manifests.reading import ManifestsRemoved, read_newest
 from storage.tier.names import EpochKeys, PartitionKeys, number_of
 from storage.tier.orphans import OrphanSweep, SweepOrder, SweepReport
 from storage.tier.single_writer import WriterReplaced
-from tests.support.disk.simenv import SimClock
+from tests.support.disk.simenv import SeededRng, SimClock
 from tests.support.records.logs import append
 from tests.support.tier.memory_store import MemoryStore
 from tests.support.tier.often_full import often_full
@@ -86,6 +88,50 @@ def test_an_earlier_moment_is_refused_and_not_taken_for_an_empty_log(hours: Hour
 
 def test_a_time_before_the_first_one_is_that_of_an_empty_log(hours: Hours) -> None:
     assert read_newest(hours.store, KEYS, NOW - HOUR_MS) is None
+
+
+def test_what_was_put_once_a_clock_that_was_ahead_is_right_again_is_of_its_time() -> None:
+    """One manifest has a time of the next day; those behind it were put before then."""
+    clock, store = SimClock(NOW), MemoryStore()
+    chain = ManifestChain(store, KEYS, clock, SeededRng(1))
+
+    def put(first: int, end: int) -> None:
+        for start in range(first, end):
+            clock.advance(1000)
+            chain.append(Change(log_start_offset=start))
+
+    put(1, 5)
+    before = clock.now_ms()
+    clock.step(24 * HOUR_MS)
+    put(5, 6)
+    clock.step(-24 * HOUR_MS)
+    put(6, 20)
+    for at_ms, start in ((before, 4), (clock.now_ms(), 19), (clock.now_ms() + 25 * HOUR_MS, 19)):
+        found = read_newest(store, KEYS, at_ms)
+        assert found is not None
+        assert found.log_start_offset == start
+
+
+def test_a_moment_takes_the_memory_of_few_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those from after the moment are looked at one by one, however many there are."""
+    clock, store = SimClock(NOW), MemoryStore()
+    chain = ManifestChain(store, KEYS, clock, SeededRng(1))
+    with often_full():
+        for start in range(1, 40):
+            chain.append(Change(log_start_offset=start))
+            clock.advance(1000)
+        kept: list[int] = []
+        replayed = reading._replayed
+
+        def noted(keys: PartitionKeys, first: int, data: list[bytes]) -> Manifest:
+            kept.append(len(data))
+            return replayed(keys, first, data)
+
+        monkeypatch.setattr(reading, "_replayed", noted)
+        found = read_newest(store, KEYS, NOW + 5500)
+    assert found is not None
+    assert found.number == 6
+    assert kept == [3], "its own full one and those up to it"
 
 
 def test_none_goes_where_all_are_kept(hours: Hours) -> None:
