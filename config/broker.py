@@ -1134,8 +1134,9 @@ class BrokerConfig:
         "horolog.tier.manifest.retention.ms",
         millis(-1),
         604_800_000,
-        doc="Time to every moment of which horolog restore --at goes back; -1: for ever. Manifests "
-        "that only earlier moments need are removed by the search for objects that nothing names.",
+        doc="Time to every moment of which horolog restore --at goes back; -1: for ever. Records "
+        "removed or compacted since are there for file.delete.delay.ms. The sweep removes older "
+        "manifests.",
     )
     horolog_fleet_url: CatalogUrl | None = broker_key(  # noqa: RUF009 - a declaration
         "horolog.fleet.url",

@@ -115,7 +115,8 @@ class TopicConfig:
         millis(),
         60_000,
         broker="log.segment.delete.delay.ms",
-        doc="Time that the files of a removed segment stay on disk for readers that hold them.",
+        doc="Time that the files of a removed segment stay on disk for readers that hold them, and "
+        "its objects in the tier's store, for restore --at: also of what compaction replaced.",
     )
     flush_messages: int = topic_key(
         "flush.messages",

@@ -10,10 +10,10 @@ from protocol.checksum import crc32c
 from storage.env import Buffer, File, FileSystem
 from storage.errors import CorruptLog
 from storage.files.layout import LOG, SNAPSHOT, segment_name
-from storage.tier.manifests.manifest import FilePart, Manifest, RemoteSegment
-from storage.tier.names import RECORDS, SIDE, PartitionKeys
+from storage.tier.manifests.manifest import FilePart, RemoteSegment
+from storage.tier.names import PartitionKeys
+from storage.tier.past_state import object_key
 from storage.tier.port import ObjectMissing, ObjectStore, in_pieces
-from storage.tier.side_files import side_bytes
 
 Fetched = Callable[[int], object]
 """Called with the bytes that have come."""
@@ -39,17 +39,6 @@ class Download:
         self._directory = directory
         self._fetched = fetched
 
-    def check_objects(self, manifest: Manifest) -> None:
-        """CorruptLog unless the store has every object of the manifest, each with its size.
-
-        Reads a list of names, and no object. StoreError.
-        """
-        sizes = {each.key: each.size_bytes for each in self._store.list(self._keys.prefix)}
-        for segment in manifest.segments:
-            self._check(sizes, self._key(segment, LOG), segment.size_bytes)
-            if beside := side_bytes(segment):
-                self._check(sizes, self._key(segment, SNAPSHOT), beside)
-
     def segment(self, segment: RemoteSegment) -> None:
         """All files of a segment. CorruptLog for one that is lost or changed; DiskError."""
         for suffix in segment.parts:
@@ -74,12 +63,8 @@ class Download:
         finally:
             file.close()
 
-    def _key(self, segment: RemoteSegment, suffix: str) -> str:
-        kind = RECORDS if suffix == LOG else SIDE
-        return self._keys.segment(segment.base_offset, segment.unique, kind)
-
     def _bring(self, segment: RemoteSegment, suffix: str, name: str) -> None:
-        key, part = self._key(segment, suffix), segment.parts[suffix]
+        key, part = object_key(self._keys, segment, suffix), segment.parts[suffix]
         file = self._fs.open(f"{self._directory}/{name}", create=True)
         try:
             if not any(self._written(file, key, part) == part.crc for _ in range(TRIES)):
@@ -104,9 +89,3 @@ class Download:
             yield from in_pieces(self._store, key, part.position, part.size_bytes)
         except ObjectMissing as error:
             raise CorruptLog(key, "the store has lost this object") from error
-
-    def _check(self, sizes: dict[str, int], key: str, size_bytes: int) -> None:
-        if key not in sizes:
-            raise CorruptLog(key, "the store has lost this object")
-        if sizes[key] != size_bytes:
-            raise CorruptLog(key, f"it has {sizes[key]} bytes, {size_bytes} were copied")

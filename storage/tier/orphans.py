@@ -24,7 +24,7 @@ from storage.env import Clock
 from storage.errors import CorruptCheckpoint, NewerFormat
 from storage.tier.manifests.manifest import Manifest
 from storage.tier.manifests.past import past_manifests
-from storage.tier.manifests.reading import read_newest
+from storage.tier.manifests.reading import read_newest, states_since
 from storage.tier.names import PartitionKeys, PartitionObject, epoch_of, is_probe, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
 from storage.tier.tiered_log import TieredLog
@@ -240,8 +240,25 @@ class _Walk:
         if newest is None:
             return ()
         self.past += past
-        named = frozenset(row.unique for row in newest.segments)
-        return [each.facts for each in left if each.unique not in named]
+        named = _uniques((newest,))
+        left = [each for each in left if each.unique not in named]
+        lately = self._named_lately(keys, here) if left else frozenset()
+        return () if lately is None else [e.facts for e in left if e.unique not in lately]
+
+    def _named_lately(self, keys: PartitionKeys, here: TieredLog | None) -> frozenset[str] | None:
+        """Segments that were named within `file.delete.delay.ms`, which a stop has forgotten; None
+        when the partition is to be left out.
+
+        Looked for where that is longer than an orphan is known before it goes.
+        """
+        delay_ms = 0 if here is None else here.log.config.file_delete_delay_ms
+        if delay_ms <= self._order.rest_seconds * 1000:
+            return frozenset()
+        try:
+            return _uniques(states_since(self._store, keys, self._now_ms - delay_ms))
+        except (CorruptCheckpoint, NewerFormat, ObjectMissing) as error:
+            self._left_out(keys, str(error))
+            return None
 
     def _newest_of(self, keys: PartitionKeys, here: TieredLog | None) -> Manifest | None:
         """State of the store; None when the partition is to be left out."""
@@ -272,3 +289,7 @@ class _Seen(NamedTuple):
 
 def _partition_of(seen: _Seen) -> PartitionKeys | None:
     return None if seen.name is None else seen.name.keys
+
+
+def _uniques(states: Iterable[Manifest]) -> frozenset[str]:
+    return frozenset(row.unique for each in states for row in each.segments)

@@ -38,6 +38,7 @@ from storage.tier.manifests.manifest import Manifest
 from storage.tier.manifests.reading import read_newest
 from storage.tier.marked_directory import RestoreRefused, marked_directory
 from storage.tier.names import CLUSTER, PartitionKeys
+from storage.tier.past_state import PastState, StoredObjects, left_of
 from storage.tier.port import ObjectStore
 
 STATE_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
@@ -82,6 +83,9 @@ class RestoredPartition(NamedTuple):
     is_local: bool
     knows_producers: bool
     """False when the store has no producers of its end: repeated batches are not noticed."""
+    starts_later: bool = False
+    is_later: bool = False
+    """Both as in `storage.tier.past_state.PastState`."""
 
 
 class Restored(NamedTuple):
@@ -104,7 +108,7 @@ def restore(env: Env, store: ObjectStore, order: Order) -> Restored:
     if picture.began_ms is not None:  # a back-up: what is later belongs to none that is complete
         order = order._replace(at_ms=picture.written_ms)
     with marked_directory(env.fs, order.log_dir):
-        work = _Restore(env, store, order)
+        work = _Restore(env, store, order, is_backup=picture.began_ms is not None)
         done = tuple(work.partition(keys) for keys in partitions)
         work.top(picture, done)
     return Restored(picture, done)
@@ -125,25 +129,41 @@ def _picture(store: ObjectStore, at_ms: int | None) -> Picture:
 class _Restore:
     """One restore at work."""
 
-    def __init__(self, env: Env, store: ObjectStore, order: Order) -> None:
+    def __init__(self, env: Env, store: ObjectStore, order: Order, *, is_backup: bool) -> None:
         self._env = env
         self._store = store
         self._order = order
+        self._is_backup = is_backup
+        """A back-up keeps what its moments need: an object that is missing is lost."""
 
     def partition(self, keys: PartitionKeys) -> RestoredPartition:
         """Makes the directory of one partition, unless nothing of it was copied."""
         self._order.progress.partition(keys)
         is_local = self._order.is_local(keys.topic)
-        manifest = read_newest(self._store, keys, self._order.at_ms)
-        if manifest is None:
+        then = read_newest(self._store, keys, self._order.at_ms)
+        if then is None:
             return RestoredPartition(keys, None, is_local, knows_producers=True)
+        newest = then
+        if self._order.at_ms is not None:
+            newest = read_newest(self._store, keys) or then
+        manifest, starts_later, is_later = self._left_of(keys, then, newest)
         fs, path = self._env.fs, self._path_of(keys)
         fs.make_dir(path)
         write_partition_metadata(fs, f"{path}/{PARTITION_METADATA_FILE}", keys.topic_id)
-        self._write_epochs(keys, manifest, path)
+        self._write_epochs(manifest, newest, path)
         knows = self._write_log(keys, manifest, path, is_local=is_local)
         fs.sync_dir(path)
-        return RestoredPartition(keys, manifest, is_local, knows)
+        knows &= bool(manifest.segments) or not starts_later
+        return RestoredPartition(keys, manifest, is_local, knows, starts_later, is_later)
+
+    def _left_of(self, keys: PartitionKeys, then: Manifest, newest: Manifest) -> PastState:
+        """State to restore; the store has all its objects."""
+        objects = StoredObjects(self._store, keys)
+        state = PastState(then)
+        if not self._is_backup:
+            state = left_of(self._store, keys, then, newest, objects)
+        objects.check(state.manifest)
+        return state
 
     def top(self, picture: Picture, done: Sequence[RestoredPartition]) -> None:
         """Writes the files at the top; the directory's identity comes last."""
@@ -179,7 +199,6 @@ class _Restore:
         """The files of the log itself; whether its producers are known."""
         fetched = self._order.progress.fetched
         download = Download(self._store, keys, self._env.fs, path, fetched)
-        download.check_objects(manifest)
         if not is_local:
             state = LocalState(manifest, manifest.end_offset)
             local_state.save(self._env.fs, path, state)
@@ -189,19 +208,17 @@ class _Restore:
         download.empty_segment(manifest.end_offset)
         return not manifest.segments or SNAPSHOT in manifest.segments[-1].parts
 
-    def _write_epochs(self, keys: PartitionKeys, manifest: Manifest, path: str) -> None:
+    def _write_epochs(self, manifest: Manifest, newest: Manifest, path: str) -> None:
         """The epochs below the end, and a new one from there on.
 
         Offsets behind the end may have been read before: whoever has them notices by the epoch.
         """
-        known = manifest
-        if self._order.at_ms is not None:
-            known = read_newest(self._store, keys) or manifest
         epochs = LeaderEpochs(self._env.fs, f"{path}/{LEADER_EPOCHS_FILE}")
         for each in manifest.epochs:
             epochs.assign(*each)
         epochs.truncate_to(manifest.end_offset)
-        latest = max((each.epoch for each in (*manifest.epochs, *known.epochs)), default=-1)
+        epochs.start_at(manifest.log_start_offset)
+        latest = max((each.epoch for each in (*manifest.epochs, *newest.epochs)), default=-1)
         if latest >= 0:
             epochs.assign(latest + 1, manifest.end_offset)
         epochs.save()

@@ -52,6 +52,11 @@ def command(
     remote.storage.enable begin without records; of a back-up, the newest complete one counts, up
     to TIME.
 
+    Of a tier, what retention or DeleteRecords removed since TIME is gone: its partitions begin
+    later. Where compaction replaced segments since TIME, a partition is as of the first moment
+    after TIME of which the store has everything. Both are listed. The store keeps what was removed
+    or replaced for file.delete.delay.ms.
+
     Not in the store, so to be set again: delegation tokens, stored passwords and private keys; of a
     tier, users too.
 

@@ -9,6 +9,8 @@ from config.quantities import instant, instant_or_none, number, second, span
 if TYPE_CHECKING:
     from storage.tier.restore import Restored, RestoredPartition
 
+MOST_NAMED = 10
+"""Partitions that a list in the report names; of the others it has the number."""
 COLUMNS = ("topic", ">partitions", ">offsets", "segments", "last copy")
 
 
@@ -41,6 +43,8 @@ def _partition(each: "RestoredPartition") -> dict[str, Any]:
         "copied": instant_or_none(None if manifest is None else manifest.written_ms),
         "is_downloaded": each.is_local,
         "knows_producers": each.knows_producers,
+        "starts_later": each.starts_later,
+        "is_later": each.is_later,
     }
 
 
@@ -73,6 +77,7 @@ def _lines(done: "Restored", url: str, now_ms: int) -> Iterator[str]:
     never = sum(each.manifest is None for each in done.partitions)
     if never:
         yield f"Of {number(never)} partitions nothing was copied: they begin without records."
+    yield from _not_of_then(done.partitions)
     for each in done.partitions:
         if not each.knows_producers:
             yield (
@@ -84,3 +89,33 @@ def _lines(done: "Restored", url: str, now_ms: int) -> Iterator[str]:
             "The broker needs remote.log.storage.system.enable=true and "
             f"horolog.tier.url={url}, node.id={done.picture.content.node_id}."
         )
+
+
+def _not_of_then(partitions: "Iterable[RestoredPartition]") -> Iterator[str]:
+    """Partitions of which the store no longer has all of the moment that was asked for."""
+    found = [(each, each.manifest) for each in partitions if each.manifest is not None]
+    late = [(each, number(of.log_start_offset)) for each, of in found if each.starts_later]
+    if late:
+        yield (
+            f"Of {number(len(late))} partitions retention or DeleteRecords removed records since "
+            "then. They begin later, at offset:"
+        )
+        yield from _named(late)
+    newer = [(each, second(of.written_ms)) for each, of in found if each.is_later]
+    if newer:
+        yield (
+            f"Of {number(len(newer))} partitions compaction replaced segments since then, which "
+            "are gone. They are of a later time:"
+        )
+        yield from _named(newer)
+        yield (
+            "To go back further another time, set file.delete.delay.ms of compacted topics as high "
+            "as that, and log.segment.delete.delay.ms for the broker's own topics."
+        )
+
+
+def _named(partitions: "list[tuple[RestoredPartition, str]]") -> Iterator[str]:
+    for each, what in partitions[:MOST_NAMED]:
+        yield f"  {each.keys.topic}-{each.keys.partition}: {what}"
+    if len(partitions) > MOST_NAMED:
+        yield f"  and {number(len(partitions) - MOST_NAMED)} more"

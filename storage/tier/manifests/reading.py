@@ -4,6 +4,7 @@ A full one has the whole state; each of the others says what changed since the o
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from storage.errors import CorruptCheckpoint, StorageError
 from storage.tier.manifests.manifest import Manifest, apply, written_ms_of
@@ -105,9 +106,7 @@ def read_behind(store: ObjectStore, keys: PartitionKeys, known: Manifest) -> Man
     return state
 
 
-def states_behind(
-    store: ObjectStore, keys: PartitionKeys, known: Manifest
-) -> Iterator[Manifest]:
+def states_behind(store: ObjectStore, keys: PartitionKeys, known: Manifest) -> Iterator[Manifest]:
     """The states after that of a manifest, in their order, each read when it is asked for.
 
     CorruptCheckpoint for one that is not what was written, or that is missing; StoreError.
@@ -117,6 +116,22 @@ def states_behind(
         if number_of(each.key) is not None:
             state = _after(each.key, state, store.get(each.key))
             yield state
+
+
+def states_since(store: ObjectStore, keys: PartitionKeys, at_ms: int) -> Iterator[Manifest]:
+    """The state of a moment, and those after it; as `states_behind`.
+
+    From the oldest one on that is there, where that of the moment is not.
+    """
+    state: Manifest | None = None
+    with suppress(ManifestsRemoved):
+        state = read_newest(store, keys, at_ms)
+    if state is None:
+        numbers = (number_of(each.key) for each in store.list(keys.manifests))
+        first = next((number for number in numbers if number is not None), FIRST)
+        state = Manifest(first - 1, *keys)
+    yield state
+    yield from states_behind(store, keys, state)
 
 
 def _replayed(keys: PartitionKeys, first: int, chain: list[bytes]) -> Manifest:

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from broker.access.store import objects
 from broker.access.store.refusals import BadStoreUrl
 from broker.cli.main import horolog
+from broker.cli.tier.restored import MOST_NAMED, content_of, print_restored
 from broker.quotas.quota_file import FILE_NAME as QUOTAS
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from broker.security.acl_file import FILE_NAME as ACLS
@@ -19,7 +20,9 @@ from storage.directory.topics_file import FILE_NAME as TOPICS
 from storage.files.layout import RESTORING_FILE
 from storage.posix import real_env
 from storage.tier import cluster_picture, restore
+from storage.tier.manifests.manifest import Manifest
 from storage.tier.names import CLUSTER, numbered
+from storage.tier.restore import RestoredPartition
 from tests.support.records.logs import append, records_of
 from tests.support.tier.restore_world import clock_of, started_in, take_picture
 from tests.support.tier.tier_world import KEYS, CountingStore, TierWorld
@@ -103,6 +106,34 @@ def test_a_time_may_be_given_as_date_or_number(tmp_path: Path) -> None:
     assert not (tmp_path / "c").exists()
     wrong = run(tmp_path / "d", "--at", "yesterday")
     assert "'yesterday' is no time" in str(wrong.exception)
+
+
+def test_partitions_that_are_not_of_the_moment_are_listed_with_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    manifest = Manifest(5, *KEYS, log_start_offset=123, written_ms=T0)
+    late = RestoredPartition(KEYS, manifest, False, True, starts_later=True)
+    newer = [
+        RestoredPartition(KEYS._replace(topic="compacted", partition=n), manifest, True, True,
+                          is_later=True)
+        for n in range(MOST_NAMED + 2)
+    ]  # fmt: skip
+    plain = RestoredPartition(KEYS._replace(topic="plain"), manifest, False, True)
+    picture = cluster_picture.Picture(1, T0, cluster_picture.Content("cluster", 1, {}))
+    done = restore.Restored(picture, (late, *newer, plain))
+    print_restored(done, URL, T0 + 1000)
+    lines = capsys.readouterr().out.splitlines()
+    at = next(n for n, line in enumerate(lines) if "removed records since then" in line)
+    assert lines[at].startswith("Of 1 partitions retention or DeleteRecords")
+    assert lines[at + 1] == "  t-0: 123"
+    assert lines[at + 2].startswith("Of 12 partitions compaction replaced segments")
+    assert lines[at + 3].startswith("  compacted-0: 2023-11-14")
+    assert lines[at + 3 + MOST_NAMED] == "  and 2 more"
+    assert "log.segment.delete.delay.ms" in lines[at + 4 + MOST_NAMED]
+    assert not any("plain-0" in line for line in lines)
+    found = content_of(done)["partitions"]
+    assert [each["starts_later"] for each in found] == [True] + [False] * 13
+    assert [each["is_later"] for each in found] == [False] + [True] * 12 + [False]
 
 
 def test_refusals_have_a_status_and_a_line(

@@ -98,6 +98,26 @@ def test_what_is_not_a_day_old_is_no_orphan(scene: Scene) -> None:
     assert scene.round(after_ms=1).orphans.objects == 1
 
 
+def test_what_was_named_lately_stays_for_the_delay_though_a_stop_has_forgotten_it(
+    scene: Scene,
+) -> None:
+    """`file.delete.delay.ms` is how far a restore goes back behind a deletion."""
+    days = 5
+    life = TierLife(
+        scene.objects, fs=scene.life.fs.after_kill(), clock=scene.clock, starts=1,
+        file_delete_delay_ms=days * DAY_MS,
+    )  # fmt: skip
+    assert life.remote is not None
+    scene.sweep = OrphanSweep(scene.objects, scene.clock, life.remote.find)
+    scene.clock.advance(30 * DAY_MS)
+    life.tiered.settle()
+    life.remove_before(life.tiered.manifest.segments[1].end_offset)
+    assert len(life.tiered.expire()) == 2
+    removed = [scene.round(after_ms=DAY_MS).removed.objects for _ in range(days + 2)]
+    assert removed == [0] * days + [4, 0], "found when the delay is over, removed a day later"
+    scene.judge()
+
+
 @pytest.mark.parametrize(
     "key",
     [
