@@ -16,7 +16,7 @@ from typing import NamedTuple
 from storage.env import Clock, FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.tier.names import CLUSTER, number_of, numbered
-from storage.tier.port import ObjectStore
+from storage.tier.port import ObjectFacts, ObjectStore
 from storage.tier.sealed import opened, sealed
 from storage.tier.single_writer import LatePut, SingleWriter
 
@@ -160,6 +160,23 @@ def pictures(store: ObjectStore) -> Iterator[Picture]:
         if picture.number != number:
             raise CorruptCheckpoint(key, f"it is picture {picture.number}")
         yield picture
+
+
+def past_pictures(
+    store: ObjectStore, found: Sequence[ObjectFacts], put_before_ms: int
+) -> list[ObjectFacts]:
+    """Those among some pictures that come before the last one from back then.
+
+    `put_before_ms`, ms by the store: every moment since then has its picture. Empty where the last
+    one has a later time in it, so that an earlier one may count. As `newest`.
+    """
+    numbered_ones = ((number_of(each.key) or 0, each) for each in found)
+    old = sorted(each for each in numbered_ones if each[1].modified_ms <= put_before_ms)
+    if len(old) < 2:
+        return []
+    last = old[-1][1].key
+    is_of_then = parse(last, store.get(last)).written_ms <= put_before_ms
+    return [each for _, each in old[:-1]] if is_of_then else []
 
 
 def render(picture: Picture) -> bytes:

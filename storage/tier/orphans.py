@@ -12,7 +12,8 @@ of which this broker knows neither that they exist nor that they were deleted. N
 a round that did not see the whole list. A round keeps names in bounds, whatever the store has.
 
 Manifests of before the last full one from `past_before_ms` or earlier are no orphans, and go in the
-same round (`storage.tier.manifests.past`).
+same round (`storage.tier.manifests.past`), as do the cluster's pictures of before the last one from
+then.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,10 +23,19 @@ from uuid import UUID
 
 from storage.env import Clock
 from storage.errors import CorruptCheckpoint, NewerFormat
+from storage.tier.cluster_picture import past_pictures
 from storage.tier.manifests.manifest import Manifest
 from storage.tier.manifests.past import past_manifests
 from storage.tier.manifests.reading import read_newest, states_since
-from storage.tier.names import PartitionKeys, PartitionObject, epoch_of, is_probe, object_of
+from storage.tier.names import (
+    CLUSTER,
+    PartitionKeys,
+    PartitionObject,
+    epoch_of,
+    is_probe,
+    number_of,
+    object_of,
+)
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
 from storage.tier.tiered_log import TieredLog
 
@@ -90,7 +100,7 @@ class SweepReport(NamedTuple):
     forgotten: frozenset[UUID]
     """Deleted topics of which the store has nothing, in this round and in the one before."""
     past: Amount = Amount()
-    """Manifests that were removed as past."""
+    """Manifests and pictures of the cluster that were removed as past."""
 
 
 class OrphanSweep:
@@ -125,6 +135,7 @@ class OrphanSweep:
                 if since is not None and began - since >= order.rest_seconds:
                     due.append(each)
         self._seen = seen
+        walk.look_at_pictures()
         removed, past = self._remove(due), self._remove(walk.past)
         absent = order.deleted - walk.present
         forgotten, self._absent = absent & self._absent, absent
@@ -159,6 +170,7 @@ class _Walk:
         self._now_ms = now_ms
         self._put_before_ms = now_ms - order.least_age_ms
         self.past: list[ObjectFacts] = []
+        self._pictures: list[ObjectFacts] = []
         self.unknown = Amount()
         self.unreadable: list[str] = []
         self.present: set[UUID] = set()
@@ -168,13 +180,33 @@ class _Walk:
         named = (_Seen(each, object_of(each.key)) for each in found)
         for keys, objects in groupby(named, _partition_of):
             if keys is None:
-                probes = (each.facts for each in objects if is_probe(each.facts.key))
-                yield from filter(self._is_old, probes)
+                yield from self._others(each.facts for each in objects)
                 continue
             self.present.add(keys.topic_id)
             while chunk := list(islice(objects, CHUNK)):
                 old = [each for each in chunk if self._is_old(each.facts)]
                 yield from self._of_partition(keys, old)
+
+    def _others(self, found: Iterable[ObjectFacts]) -> Iterator[ObjectFacts]:
+        """Orphans among the objects of no partition; old pictures are noted."""
+        for each in filter(self._is_old, found):
+            if is_probe(each.key):
+                yield each
+            elif self._is_picture(each.key) and len(self._pictures) < MOST_REMEMBERED:
+                self._pictures.append(each)
+
+    def _is_picture(self, key: str) -> bool:
+        return key.startswith(CLUSTER) and number_of(key) is not None
+
+    def look_at_pictures(self) -> None:
+        """Notes those that are past; a fleet puts none, and lets others' be."""
+        past_ms = self._order.past_ms
+        if past_ms is None or self._order.is_shared:
+            return
+        try:
+            self.past += past_pictures(self._store, self._pictures, self._now_ms - past_ms)
+        except (CorruptCheckpoint, NewerFormat, ObjectMissing) as error:
+            self._left_out(None, str(error))
 
     def _is_old(self, found: ObjectFacts) -> bool:
         return found.modified_ms <= self._put_before_ms and found.key not in self._order.spared
@@ -273,9 +305,10 @@ class _Walk:
             return None
         return newest
 
-    def _left_out(self, keys: PartitionKeys, why: str) -> None:
+    def _left_out(self, keys: PartitionKeys | None, why: str) -> None:
         if len(self.unreadable) < MOST_EXAMPLES:
-            self.unreadable.append(f"{keys.topic}-{keys.partition}: {why}")
+            what = CLUSTER if keys is None else f"{keys.topic}-{keys.partition}"
+            self.unreadable.append(f"{what}: {why}")
 
 
 class _Seen(NamedTuple):

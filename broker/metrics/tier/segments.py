@@ -270,7 +270,8 @@ _SWEEPS: tuple[Metric[TierView], ...] = (
     ),
     counter(
         "horolog_tier_removed_manifests",
-        "Manifests that a sweep removed: only a restore to a time long ago needed them.",
+        "Manifests, and pictures of topics and settings, that a sweep removed: only a restore to "
+        "a time long ago needed them.",
         (),
         one(of_tier(lambda tier: tier.tally.removed_manifests)),
     ),
