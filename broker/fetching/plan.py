@@ -5,6 +5,7 @@ limit lasts, and the first partition that has anything gives a whole batch whate
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from protocol.apis.fetch import (
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from storage.files.file_slice import FetchData, Unverified
+from storage.search.segment_access import NotInMemory
 
 
 class Answer(NamedTuple):
@@ -141,8 +143,26 @@ class FetchPlan:
         if wanted.leader_epoch >= 0:  # here any other number is one that nobody knows
             partition.check_leader_epoch(wanted.leader_epoch)
         diverging = _diverging_epoch(wanted, partition)
-        data = None
+        data, aborted = None, list[AbortedTransaction]()
         if diverging is None:
+            data, aborted = self._data(wanted, partition, remaining, result, asked)
+        answer = _answer(wanted.index, partition, data)
+        if self.committed:
+            answer.aborted_transactions = aborted
+        if diverging is not None:
+            answer.diverging_epoch = diverging
+        return answer
+
+    def _data(
+        self,
+        wanted: FollowedPartition,
+        partition: Partition,
+        remaining: int,
+        result: FetchResult,
+        asked: tuple[Collection[Unverified], Collection[Unverified]],
+    ) -> tuple[FetchData | None, list[AbortedTransaction]]:
+        """Data, and what is aborted of it; once more when segments have left in between."""
+        for _ in range(2):
             data = partition.read(
                 wanted.fetch_offset,
                 min(wanted.max_bytes, remaining),
@@ -151,12 +171,11 @@ class FetchPlan:
             )
             if data is not None and data.unverified is not None:
                 data = _served_later(data, data.unverified, *asked, result)
-        answer = _answer(wanted.index, partition, data)
-        if self.committed:
-            answer.aborted_transactions = [] if data is None else _aborted(partition, wanted, data)
-        if diverging is not None:
-            answer.diverging_epoch = diverging
-        return answer
+            if data is None or not self.committed:
+                return data, []
+            with suppress(NotInMemory):
+                return data, _aborted(partition, wanted, data)
+        return None, []
 
 
 def _served_later(

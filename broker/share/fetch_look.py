@@ -6,6 +6,7 @@ records as may be acquired, the other partitions are left to the next fetch.
 """
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import NamedTuple
 
 from broker.fetching.damage import DamageMet
@@ -25,6 +26,7 @@ from protocol.records.batch import CorruptBatch
 from storage.errors import StorageError
 from storage.files.file_slice import FileSlice, Unverified
 from storage.scan.batch_bounds import BatchBounds
+from storage.search.segment_access import NotInMemory
 
 
 class FetchTerms(NamedTuple):
@@ -111,9 +113,7 @@ class FetchLook:
                 return
             most = max(terms.max_bytes // len(candidates), 1)
             try:
-                reading = self._read(each, most, passed)
-                if reading is not None:
-                    self._add(reading, terms.ask.max_records, may_wait=may_wait)
+                self._take(each, most, passed, terms, may_wait=may_wait)
             except CorruptBatch as fault:
                 error = KafkaError(ErrorCode.CORRUPT_MESSAGE, str(fault))
                 self.refuse(each.served, each.at, error)
@@ -176,6 +176,24 @@ class FetchLook:
                 self.unverified.append(data.unverified)
             return None
         return ShareReading(served, records, at, data, committed) if data.slices else None
+
+    def _take(
+        self,
+        candidate: _Candidate,
+        max_bytes: int,
+        passed: Passed,
+        terms: FetchTerms,
+        *,
+        may_wait: bool,
+    ) -> None:
+        """Reads one; once more when segments have left the directory before all was looked at."""
+        for _ in range(2):
+            reading = self._read(candidate, max_bytes, passed)
+            if reading is None:
+                return
+            with suppress(NotInMemory):
+                self._add(reading, terms.ask.max_records, may_wait=may_wait)
+                return
 
     def _add(self, reading: ShareReading, max_records: int, *, may_wait: bool) -> None:
         bounds = reading.bounds(max_records, may_wait=may_wait)

@@ -144,6 +144,7 @@ def _read_here(read: AwayRead, indexes: TrustedIndexes) -> FetchData | None:
         raise NotInMemory
     place = _place_here(read, indexes, limit)
     if place is None:
+        _check_aborts(read)  # the answer comes from a later segment, and has those of this one
         return None
     begin, size = place.position, min(read.max_bytes, limit - place.position)
     if place.size_bytes > size:

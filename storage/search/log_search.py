@@ -5,15 +5,16 @@ from typing import Protocol, TypeVar
 
 from config.topic import TopicConfig
 from storage.errors import StorageError
-from storage.files.file_slice import FetchData
+from storage.files.file_slice import FetchData, FileSlice
 from storage.files.layout import LOG
 from storage.files.partition_files import PartitionFiles
+from storage.index.offset_index import OffsetPosition
 from storage.index.txn_index import AbortedTxn
 from storage.search.arrivals import ArrivalSpan, arrivals_between
 from storage.search.file_times import offsets_before
 from storage.search.oldest_time import Looks, OldestTime, UnfinishedOffsets, oldest_time
 from storage.search.search_clock import CLOCKS, SearchClock
-from storage.search.segment_access import SegmentAccess
+from storage.search.segment_access import NotInMemory, SegmentAccess
 from storage.search.time_lag import OffsetTimes, TimeLag, lag_at, times_at
 from storage.search.time_range import TimeRange, range_between
 from storage.search.time_search import first_at_or_after, first_with_largest
@@ -202,10 +203,14 @@ class LogSearch:
     def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTxn]:
         """Aborted transactions to leave out of the data of a READ_COMMITTED fetch from `offset`.
 
-        Perhaps some more, which readers allow for.
+        Perhaps some more, which readers allow for. The tier's store is not asked: NotInMemory when
+        it alone has a list of them. The data's segments have left the directory since, and what
+        is read of them by then comes with these lists.
         """
         return self.on_snapshot(
-            lambda snapshot: _aborted(snapshot, offset, self._end_of(snapshot, offset, data))
+            lambda snapshot: _aborted(
+                snapshot, offset, self._end_of(snapshot, offset, data), may_ask=False
+            )
         )
 
     def _end_of(self, snapshot: LogSnapshot, offset: int, data: FetchData) -> int:
@@ -219,8 +224,7 @@ class LogSearch:
             segment = segments[number]
             if piece.file.path not in {segment.path_of(LOG), segment.away and segment.away.path}:
                 continue
-            indexes = self._indexes.of(segment, snapshot.end_of(number), self._rules)
-            behind = indexes.offsets.first_at_position(piece.position + piece.size)
+            behind = self._behind(segment, snapshot.end_of(number), piece)
             if behind is not None:
                 return min(behind.offset, up_to)
             if number + 1 < len(segments):
@@ -228,16 +232,31 @@ class LogSearch:
             break
         return up_to
 
+    def _behind(self, segment: Segment, limit: int, piece: FileSlice) -> OffsetPosition | None:
+        """The first entry of the offset index behind a piece; None without one, and where the
+        tier's store would have to be asked for the index.
+        """
+        indexes = segment.indexes
+        if segment.away is None:
+            indexes = self._indexes.of(segment, limit, self._rules)
+        if indexes is None or not indexes.offsets.is_loaded:
+            return None
+        return indexes.offsets.first_at_position(piece.position + piece.size)
+
 
 def _has_left(snapshot: LogSnapshot) -> bool:
     """True when a segment of it is no longer where it was: in the directory, or in the store."""
     return any(each.is_removed for each in snapshot.segments)
 
 
-def _aborted(snapshot: LogSnapshot, offset: int, up_to: int) -> list[AbortedTxn]:
+def _aborted(
+    snapshot: LogSnapshot, offset: int, up_to: int, *, may_ask: bool = True
+) -> list[AbortedTxn]:
     found: list[AbortedTxn] = []
     segments = snapshot.segments
     for segment in segments[index_of(segments, offset) :]:
+        if not (may_ask or segment.away is None or segment.knows_aborted):
+            raise NotInMemory
         search = segment.aborted.search(offset, up_to)
         found += search.transactions
         if search.is_complete:

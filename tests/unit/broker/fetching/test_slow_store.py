@@ -5,14 +5,19 @@ from typing import Any
 
 import pytest
 
+from broker.partitions.partition import Partition
 from broker.runtime.deferred import Deferred
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
+from protocol.records.builder import build_batch
+from protocol.records.markers import ABORT, Marker, build_marker
 from storage.tier.port import StoreError
+from storage.validation.internal_batch import own_batch
 from tests.support.worlds.tiered_world import TieredWorld
 
 VERSION = 12
+NOW = 1_700_000_000_000
 
 
 @pytest.fixture
@@ -101,3 +106,38 @@ async def test_a_refused_check_is_not_kept(world: TieredWorld) -> None:
     assert (await fetch(world, 0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     world.away.run, world.away.held = run, False
     assert offsets_of(await fetch(world, 0)) == [0, 1]
+
+
+async def test_segments_that_leave_while_they_are_read_are_brought_by_the_threads_of_the_tier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between the read and the look at its list of aborted transactions, which left with it."""
+    world = TieredWorld()
+    await world.make_topic()
+    log = world.partition().log
+    begun = build_batch(
+        [(NOW, None, b"a")], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True
+    )
+    log.append(memoryview(begun), acks_all=False, leader_epoch=0)
+    ended = own_batch(build_marker(Marker(ABORT, 0), 7, 0, NOW), NOW)
+    log.append_own(ended, acks_all=False, leader_epoch=0)
+    world.roll()
+    world.away.held = True
+    read = Partition.read
+
+    def then_away(partition: Partition, *asked: Any, **how: Any) -> Any:
+        found = read(partition, *asked, **how)
+        if not log.snapshot.first_local:
+            world.send_away()
+        return found
+
+    monkeypatch.setattr(Partition, "read", then_away)
+    wanted = request(0)
+    wanted.isolation_level = 1
+    answer = world.begin(wanted, VERSION)
+    await asyncio.sleep(0)
+    assert len(world.away.waiting) == 1
+    world.away.release()
+    part = await settled(world, answer)
+    assert offsets_of(part) == [0, 1]
+    assert [each.first_offset for each in part.aborted_transactions] == [0]

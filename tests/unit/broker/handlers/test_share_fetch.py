@@ -12,6 +12,10 @@ from broker.share.state.key import ShareKey
 from protocol.apis import share_acknowledge as ack
 from protocol.errors import ErrorCode
 from storage.errors import DiskError
+from storage.files.file_slice import FetchData
+from storage.index.txn_index import AbortedTxn
+from storage.search.log_search import LogSearch
+from storage.search.segment_access import NotInMemory
 from tests.support.worlds.group_world import Promise
 from tests.support.worlds.handler_world import ManualCommit
 from tests.support.worlds.share_read_world import (
@@ -378,6 +382,29 @@ async def test_aborted_records_are_not_delivered_to_readers_of_committed_ones(
     await producer.end()
     await world.turn()
     assert acquired(waiting.answer)[0][0] == 5
+
+
+async def test_records_are_read_again_when_their_list_of_aborted_ones_has_left_meanwhile(
+    world: ShareReadWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.configure(share_isolation_level="read_committed")
+    producer = Producer(world, "x", version=2)
+    await producer.begin()
+    await producer.write(b"aborted")
+    await producer.end(commit=False)
+    await world.produce(b"kept")
+    await world.turn()
+    look, looks = LogSearch.aborted_in, list[int]()
+
+    def left_at_first(search: LogSearch, offset: int, data: FetchData) -> list[AbortedTxn]:
+        looks.append(offset)
+        if len(looks) == 1:
+            raise NotInMemory
+        return look(search, offset, data)
+
+    monkeypatch.setattr(LogSearch, "aborted_in", left_at_first)
+    assert acquired(await world.reader().fetch())[-1][1] == 2
+    assert looks == [0, 0]
 
 
 async def test_a_failed_write_is_answered_and_undone(world: ShareReadWorld) -> None:
