@@ -108,8 +108,7 @@ class Segment:
         self, files: PartitionFiles, base_offset: int, size_bytes: int, mtime_ms: int
     ) -> None:
         """A segment that exists; nothing is opened."""
-        self.files = files
-        self.base_offset = base_offset
+        self.files, self.base_offset = files, base_offset
         self.size_bytes, self.mtime_ms = size_bytes, mtime_ms
         self.opened_at = 0.0
         """Time when this process made it or found it (monotonic seconds); set where that
