@@ -70,6 +70,9 @@ class QuarantineWriter(Protocol):
     def store(self, origin: Log, rewrite: PendingRewrite, acks: int) -> Deferred[AppendResult]:
         """Store the quarantined records of a batch for `origin`. Fails with KafkaError."""
 
+    def origin_went(self, origin: Log) -> None:
+        """The log is deleted: what waits for a quarantine to be made fails."""
+
 
 class StoreSearches(Protocol):
     """Threads for searches that may ask the tier's store."""

@@ -246,6 +246,7 @@ class PartitionWriter:
         """The partition is deleted: waiting fetches and producers are answered."""
         self._serving.waiters.wake_all(self._waited_for)
         self._serving.commit.forget(self.log)
+        self._serving.quarantine.origin_went(self.log)
 
     # --- what may run on a lane ---
 

@@ -6,7 +6,9 @@ Created by hand, it may have more partitions; a record goes to the one of its ow
 their count.
 
 No ring of quarantines can wait for itself: a topic that quarantines records accepts none, and while
-a write waits for its quarantine, no other quarantined record waits for that partition. Where there
+a write waits for its quarantine, no other quarantined record waits for that partition. To make one
+is a change of topics, and a change of topics may wait for the write: a topic's deletion does. So a
+write gives up when its topic goes, or when other changes take `PATIENCE_SECONDS`. Where there
 is no use of a quarantine, the batch is refused as under policy `reject`; where its disk fails, the
 producer receives an error code and retries. Transactions do not cover quarantined records: these
 stay, also when the transaction is aborted. Used from the event loop only.
@@ -16,6 +18,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from storage.log.log import Log
 
 SUFFIX = ".quarantine"
+PATIENCE_SECONDS = 10
+"""So long a write waits for other changes of topics; a client gives a request 30 s."""
 SETTINGS = {
     "cleanup.policy": "delete",
     "message.timestamp.type": "LogAppendTime",
@@ -74,6 +80,8 @@ class Quarantine:
         self._rules = rules
         self._probes = probes
         self._makers: set[asyncio.Task[None]] = set()
+        self._unmade: dict[Log, QuarantineWrite] = {}
+        """Writes whose quarantine is being made, by their origin: one of each has the turn."""
 
     def store(self, origin: Log, rewrite: PendingRewrite, acks: int) -> Deferred[AppendResult]:
         """Stores the quarantined records of a batch, as durably as `acks` asks. Fails with
@@ -81,13 +89,23 @@ class Quarantine:
         """
         name = rewrite.mistimed.rewrite.quarantine_topic or origin.topic + SUFFIX
         errand = QuarantineWrite(origin, rewrite, name, acks, Deferred())
-        if name in self._topics.image.topics:
+        source = self._topics.image.partition(origin.topic, origin.partition)
+        if source is None or source.log is not origin:
+            errand.answer.fail(_gone(origin))
+        elif name in self._topics.image.topics:
             self._append(errand)
         else:
+            self._unmade[origin] = errand
             maker = asyncio.get_running_loop().create_task(self._make(errand))
             self._makers.add(maker)
             maker.add_done_callback(partial(self._made, errand))
         return errand.answer
+
+    def origin_went(self, origin: Log) -> None:
+        """The log is deleted: its write waits no longer for a quarantine to be made."""
+        errand = self._unmade.pop(origin, None)
+        if errand is not None:
+            errand.answer.fail(_gone(origin))
 
     def _append(self, errand: QuarantineWrite) -> None:
         aside = errand.rewrite.rewritten.aside
@@ -139,8 +157,8 @@ class Quarantine:
     async def _make(self, errand: QuarantineWrite) -> None:
         topics, name = self._topics, errand.name
         settings = {**SETTINGS, "horolog.durability": errand.origin.config.horolog_durability}
-        async with topics.changing:
-            if name in topics.image.topics:
+        async with _changing(topics):
+            if errand.answer.settled or name in topics.image.topics:
                 return
             plan = self._rules.plan()
             try:
@@ -152,10 +170,11 @@ class Quarantine:
 
     def _made(self, errand: QuarantineWrite, maker: asyncio.Task[None]) -> None:
         self._makers.discard(maker)
-        if maker.cancelled():
-            text = "The broker is stopping"
-            self._refuse(errand, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text))
-        elif (error := maker.exception()) is not None:
+        error = _stopping() if maker.cancelled() else maker.exception()
+        if errand.answer.settled:
+            return
+        del self._unmade[errand.origin]
+        if error is not None:
             self._refuse(errand, error)
         else:
             self._append(errand)
@@ -177,3 +196,27 @@ class Quarantine:
             text = f"The quarantine {errand.name} failed: {error}"
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         errand.answer.fail(error)
+
+
+@asynccontextmanager
+async def _changing(topics: TopicCatalog) -> AsyncIterator[None]:
+    """A change of topics, unless others take too long: KAFKA_STORAGE_ERROR."""
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await topics.changing.acquire()
+    except TimeoutError:
+        text = f"Other changes of topics took {PATIENCE_SECONDS} s"
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text) from None
+    try:
+        yield
+    finally:
+        topics.changing.release()
+
+
+def _stopping() -> KafkaError:
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker is stopping")
+
+
+def _gone(origin: Log) -> KafkaError:
+    text = f"The topic of partition {origin.topic}-{origin.partition} was deleted"
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)

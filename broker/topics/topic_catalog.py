@@ -19,6 +19,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from uuid import UUID
 
 from broker.partitions.partition import Partition
@@ -177,9 +178,9 @@ class TopicCatalog:
             raise
         topics = [self.image.topics[name] for name in names]
         self.image = self.image.without(names)
+        for each in chain.from_iterable(topic.partitions for topic in topics):
+            each.writer.went_away()  # a write to one may wait for another
         for topic in topics:
-            for each in topic.partitions:
-                each.writer.went_away()
             await self._remove_logs(topic)
             self._config.remove_topic(topic.name)
         try:
