@@ -55,11 +55,11 @@ class PartitionWriter:
 
     __slots__ = (
         "_announced",
+        "_announced_bytes",
         "_leadership",
         "_serving",
         "_stable",
         "_turns",
-        "_unread_bytes",
         "_waited_for",
         "awaits_quarantine",
         "log",
@@ -74,9 +74,11 @@ class PartitionWriter:
         self._leadership: Leadership | None = None
         self._serving = serving
         self._turns = WriterGate()
-        self._announced = log.snapshot.high_watermark
-        self._stable = log.snapshot.last_stable_offset
-        self._unread_bytes = 0
+        snapshot = log.snapshot
+        self._announced = snapshot.high_watermark
+        self._announced_bytes = snapshot.total_bytes
+        """Of the log, when all of it was readable last."""
+        self._stable = snapshot.last_stable_offset
 
     def led_by(self, leadership: Leadership) -> None:
         """In a fleet: batches are of this epoch from now on, or are refused if it is not here."""
@@ -223,7 +225,10 @@ class PartitionWriter:
         return answer
 
     def became_durable(self) -> None:
-        """Wakes the fetches that wait here when the high watermark has moved."""
+        """Wakes the fetches that wait here when the high watermark has moved.
+
+        A lane may just have appended: the snapshot says how much came, whoever hears of it first.
+        """
         snapshot = self.log.snapshot
         if snapshot.high_watermark == self._announced:
             return
@@ -231,12 +236,13 @@ class PartitionWriter:
         ends = was_held_up and snapshot.last_stable_offset > self._stable
         self._announced = snapshot.high_watermark
         self._stable = snapshot.last_stable_offset
-        if ends:  # a transaction, on which readers of committed records waited
+        unread_bytes = snapshot.total_bytes - self._announced_bytes
+        if ends or not unread_bytes:  # a transaction, on which readers of committed records waited
             self._serving.waiters.wake_all(self._waited_for)
         else:
-            self._serving.waiters.wake(self._waited_for, self._unread_bytes)
+            self._serving.waiters.wake(self._waited_for, unread_bytes)
         if snapshot.high_watermark == snapshot.log_end_offset:
-            self._unread_bytes = 0
+            self._announced_bytes = snapshot.total_bytes
 
     def went_offline(self) -> None:
         """The log takes no more writes: fetches that wait for data here look again."""
@@ -421,8 +427,6 @@ class PartitionWriter:
 
     def _appended(self, result: AppendResult, size_bytes: int) -> Outcome:
         """Tells the readers, and decides whether the answer waits for the disk."""
-        if not result.duplicate:
-            self._unread_bytes += size_bytes
         self.became_durable()
         if result.waits_for_disk:
             return self._durable(result)
