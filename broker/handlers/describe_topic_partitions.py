@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from broker.partitions.leadership import NOBODY
-from broker.partitions.partition import Partition
+from broker.partitions.partition import Partition, described_epoch
 from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
@@ -147,24 +147,25 @@ def _describe(
         missing = _unknown(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, context)
         missing.topic_authorized_operations = context.bits(ResourceType.TOPIC, name)
         return missing
-    node_id = context.services.node_id
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
         is_internal=name in context.services.topics.internal_topics,
-        partitions=[_partition(each, node_id) for each in topic.partitions[start : start + limit]],
+        partitions=[_partition(each, context) for each in topic.partitions[start : start + limit]],
         topic_authorized_operations=context.bits(ResourceType.TOPIC, name),
     )
 
 
-def _partition(partition: Partition, node_id: int) -> DescribeTopicPartitionsResponsePartition:
-    leader = partition.leader_or(node_id)
+def _partition(partition: Partition, context: Context) -> DescribeTopicPartitionsResponsePartition:
+    leader = partition.leader_or(context.services.node_id)
     nodes = [leader] if leader != NOBODY else []
+    epoch, code = described_epoch(partition)
+    context.count_error(code)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if nodes else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=code if nodes else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.index,
         leader_id=leader,
-        leader_epoch=partition.leader_epoch,
+        leader_epoch=epoch,
         replica_nodes=nodes,
         isr_nodes=nodes,
         eligible_leader_replicas=[],

@@ -253,7 +253,7 @@ def _of_the_tier(partition: Partition, timestamp: int) -> Found:
 def _with_epoch(partition: Partition, offset: int) -> Found:
     if offset == partition.log.snapshot.log_start_offset:
         return TimestampOffset(-1, offset, partition.earliest_epoch)
-    epoch = partition.log.epochs.epoch_at(offset)
+    epoch = partition.epochs.epoch_at(offset)
     return TimestampOffset(-1, offset, -1 if epoch is None else epoch)
 
 

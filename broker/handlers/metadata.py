@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from broker.partitions.leadership import NOBODY
-from broker.partitions.partition import Partition
+from broker.partitions.partition import Partition, described_epoch
 from broker.quotas.service import Quotas
 from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
@@ -260,23 +260,24 @@ def _why_not_found(wanted: MetadataRequestTopic, refused: dict[str, int]) -> int
 
 
 def _describe(topic: TopicImage, context: Context) -> MetadataResponseTopic:
-    node_id = context.services.node_id
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in context.services.topics.internal_topics,
-        partitions=[_partition(partition, node_id) for partition in topic.partitions],
+        partitions=[_partition(partition, context) for partition in topic.partitions],
     )
 
 
-def _partition(partition: Partition, node_id: int) -> MetadataResponsePartition:
-    leader = partition.leader_or(node_id)
+def _partition(partition: Partition, context: Context) -> MetadataResponsePartition:
+    leader = partition.leader_or(context.services.node_id)
     nodes = [leader] if leader != NOBODY else []
+    epoch, code = described_epoch(partition)
+    context.count_error(code)
     return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if nodes else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=code if nodes else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.index,
         leader_id=leader,
-        leader_epoch=partition.leader_epoch,
+        leader_epoch=epoch,
         replica_nodes=nodes,
         isr_nodes=nodes,
     )

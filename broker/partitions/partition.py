@@ -16,10 +16,12 @@ from broker.partitions.writer import ACKS_ALL, PartitionWriter
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
 from broker.runtime.unpacking import RequestBudget
+from broker.runtime.wire_error import wire_error
 from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
 from storage.files.file_slice import FetchData
 from storage.log.log import Log
-from storage.producers.leader_epochs import EpochEnd
+from storage.producers.leader_epochs import EpochEnd, LeaderEpochs
 from storage.search.search_clock import SearchClock
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.validation.unpacking import Work
@@ -28,6 +30,7 @@ __all__ = [
     "ACKS_ALL",
     "Partition",
     "PartitionServices",
+    "described_epoch",
     "last_fetchable",
     "skipped_at_a_new_leader",
 ]
@@ -89,8 +92,23 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """The leader's epoch."""
-        return self.log.leader_epoch if self.leadership is None else self.leadership.epoch
+        """The leader's epoch. KAFKA_STORAGE_ERROR (56) as `epochs`."""
+        if self.leadership is not None:
+            return self.leadership.epoch
+        try:
+            return self.log.leader_epoch
+        except StorageError as error:
+            raise wire_error(error) from error
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """Leader epochs of its log. KAFKA_STORAGE_ERROR (56) while their file, which is read when
+        it is first asked for, cannot be read.
+        """
+        try:
+            return self.log.epochs
+        except StorageError as error:
+            raise wire_error(error) from error
 
     @property
     def topic(self) -> str:
@@ -117,7 +135,7 @@ class Partition:
     @property
     def earliest_epoch(self) -> int:
         """The epoch at the log start; -1 when that is no longer known (semantics.md 5.2)."""
-        epochs = self.log.epochs
+        epochs = self.epochs
         if epochs.earliest is None:
             return self.leader_epoch
         epoch = epochs.epoch_at(self.log.snapshot.log_start_offset)
@@ -132,14 +150,14 @@ class Partition:
         snapshot = self.log.snapshot
         if epoch == self.leader_epoch or self._is_before_all(epoch):
             return EpochEnd(epoch, snapshot.log_end_offset)
-        found = self.log.epochs.end_offset_of(epoch, snapshot.log_end_offset)
+        found = self.epochs.end_offset_of(epoch, snapshot.log_end_offset)
         if 0 <= found.end_offset <= snapshot.log_start_offset:
             return EpochEnd(epoch, snapshot.log_start_offset)
         return found
 
     def _is_before_all(self, epoch: int) -> bool:
         is_known = epoch != UNKNOWN_EPOCH
-        return is_known and self.log.epochs.earliest is None and epoch < self.leader_epoch
+        return is_known and self.epochs.earliest is None and epoch < self.leader_epoch
 
     def __repr__(self) -> str:
         """As the directory is called: topic-index."""
@@ -240,6 +258,16 @@ class Partition:
         answer: Deferred[T] = Deferred()
         self._serving.unpacking.alone(budget, lambda _: work(), lambda done: settle(answer, done))
         return answer
+
+
+def described_epoch(partition: Partition) -> tuple[int, int]:
+    """The leader's epoch, and NONE; -1, and the error code of the partition, when it cannot be
+    read.
+    """
+    try:
+        return partition.leader_epoch, ErrorCode.NONE
+    except KafkaError as error:
+        return UNKNOWN_EPOCH, error.code
 
 
 def last_fetchable(snapshot: LogSnapshot, *, committed: bool) -> int:

@@ -99,10 +99,8 @@ class PartitionWriter:
         stored then.
         """
         log, size, leadership = self.log, len(records), self._leadership
-        if leadership is None:
-            epoch = log.leader_epoch
-        else:
-            epoch = self._led_epoch()
+        if leadership is not None:
+            self._led_epoch()
             leadership.check_room()
         if size > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK:
             return self._append_packed(records, acks, sender)
@@ -111,6 +109,7 @@ class PartitionWriter:
         if self._turns.waiting:
             return self._append_in_turn(records, acks, sender, on_loop)
         try:
+            epoch = log.leader_epoch if leadership is None else leadership.epoch
             result = log.append(records, acks_all=acks == ACKS_ALL, leader_epoch=epoch)
         except MistimedBatch as mistimed:
             return self._rewrite(mistimed, acks, sender)
