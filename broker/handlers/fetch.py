@@ -134,7 +134,7 @@ class _Fetch:
             wanted,
             by_id=by_id,
             committed=request.isolation_level == READ_COMMITTED,
-            min_bytes=request.min_bytes if enforced is None else min(request.min_bytes, max_bytes),
+            min_bytes=min(request.min_bytes, max_bytes),  # as Kafka: more never comes
             max_bytes=max_bytes,
             news_only=self.session is not None,
             each_whole=version < WHOLE_FIRST_SINCE_VERSION,

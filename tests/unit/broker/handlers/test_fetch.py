@@ -182,6 +182,16 @@ async def test_a_fetch_waits_until_there_is_enough(world: World) -> None:
     assert offsets_of(partitions_of(told)[0]) == [6, 7]
 
 
+@pytest.mark.parametrize(("limit", "broker_limit"), [(1000, 57671680), (1 << 20, 1024)])
+async def test_a_full_answer_does_not_wait_for_more(limit: int, broker_limit: int) -> None:
+    """`min_bytes` above what one answer may have: by the request, or by the broker."""
+    world = World(fetch_max_bytes=str(broker_limit))
+    await filled(world, batches=20)
+    answer = world.begin(fetch(0, max_wait_ms=300_000, min_bytes=2000, max_bytes=limit), 12)
+    assert not isinstance(answer, Deferred)
+    assert len(partitions_of(answer)[0].records) == min(limit, broker_limit)
+
+
 async def test_when_the_wait_is_over_there_is_an_answer_without_data(world: World) -> None:
     await filled(world)
     request = fetch(6, max_wait_ms=10)
