@@ -12,6 +12,7 @@ first fsync error of a log is final (operations B3.1): its waiters hear of it.
 
 import asyncio
 import contextlib
+import heapq
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -26,6 +27,8 @@ FLUSH_SHARE = 24  # of the memory: so much unsynced in a directory, and syncing 
 MIN_FLUSH_BYTES = 64 * 1024 * 1024
 MAX_FLUSH_BYTES = 1024 * 1024 * 1024
 RETRY_SECONDS = 0.5  # until the next try to have a first thread
+FLUSH_REST = 7 / 8  # of that bound may be left when what it has made due is synced
+FLUSH_LOGS = 64  # so many logs it makes due at once: others find a free thread
 HOLD_FACTOR = 2  # so many times that, and producers wait: Linux throttles from 15 % of memory on
 
 
@@ -61,7 +64,8 @@ class GroupCommit:
     ) -> None:
         """`on_durable(log)` and `on_failed(log, error)` hear of a sync before its waiters.
 
-        Beyond `flush_bytes` unsynced in the directory, syncing begins whatever the topics ask.
+        Beyond `flush_bytes` unsynced in the directory, syncing begins whatever the topics ask, with
+        the logs that have most of it.
         """
         self._loop = loop
         self._monotonic = monotonic
@@ -101,9 +105,9 @@ class GroupCommit:
         unsynced = self._unsynced.get(log, 0) + size_bytes
         self._unsynced[log] = unsynced
         self._unsynced_bytes += size_bytes
-        if self._unsynced_bytes > self._flush_bytes or (
-            interval and unsynced >= self._interval_bytes
-        ):
+        if self._unsynced_bytes > self._flush_bytes:
+            self._begin_soon()
+        if interval and unsynced >= self._interval_bytes:
             self._schedule(log)
         elif interval and log not in self._interval:
             self._interval[log] = None
@@ -157,13 +161,31 @@ class GroupCommit:
 
     def _schedule(self, log: Durable) -> None:
         self._due[log] = None
+        self._begin_soon()
+
+    def _begin_soon(self) -> None:
         if not self._begins:
             self._begins = True
             self._loop.call_soon(self._begin)
 
+    def _flush(self) -> None:
+        """Makes the largest logs due, whoever writes: those that are idle count as well."""
+        comes = self._due.keys() | self._syncing
+        left = self._unsynced_bytes - sum(self._unsynced.get(log, 0) for log in comes)
+        if left <= self._flush_bytes:
+            return
+        others = (log for log in self._unsynced if log not in comes)
+        for log in heapq.nlargest(FLUSH_LOGS, others, key=self._unsynced.__getitem__):
+            self._due[log] = None
+            left -= self._unsynced[log]
+            if left <= self._flush_bytes * FLUSH_REST:
+                return
+
     def _begin(self) -> None:
         """Hands the due logs that are not being synced to threads that have nothing to do."""
         self._begins = False
+        if self._unsynced_bytes > self._flush_bytes:
+            self._flush()
         ready = [log for log in self._due if log not in self._syncing]
         if not ready or self._closed:
             return
@@ -217,9 +239,8 @@ class GroupCommit:
                 self._settle(each)
             except Exception as fault:  # noqa: BLE001 - other logs were synced, too
                 failed("commit", fault)
-        if self._due and not self._begins:
-            self._begins = True
-            self._loop.call_soon(self._begin)
+        if self._due:
+            self._begin_soon()
 
     def _settle(self, synced: Synced) -> None:
         log, offset, seconds, error = synced

@@ -222,6 +222,46 @@ async def test_much_unsynced_data_is_synced_whatever_was_promised() -> None:
     assert flush_bytes_of_this_machine() >= 64 * 1024 * 1024
 
 
+async def test_what_idle_logs_left_unsynced_is_synced_in_place_of_many_small_appends() -> None:
+    """Logs of which the system is to decide, and that fill the bound all but for one percent."""
+    async with committing() as (commit, _):
+        idle, busy = [FakeLog() for _ in range(10)], FakeLog()
+        for log in idle:
+            log.write(FLUSH_BYTES * 99 // 1000)
+            commit.written(log, FLUSH_BYTES * 99 // 1000, interval=False)
+        for _ in range(50):
+            busy.write(FLUSH_BYTES // 50)
+            commit.written(busy, FLUSH_BYTES // 50, interval=False)
+            await until(lambda: commit.unsynced_bytes <= FLUSH_BYTES)
+        assert max(each.syncs for each in idle) == 1
+        assert busy.syncs < 10
+
+
+async def test_much_unsynced_data_in_small_logs_leaves_threads_to_others() -> None:
+    async with committing() as (commit, _):
+        logs = [FakeLog() for _ in range(1001)]
+        for log in logs:
+            log.write(FLUSH_BYTES // 1000)
+            commit.written(log, FLUSH_BYTES // 1000, interval=False)
+        await until(lambda: commit.unsynced_bytes <= FLUSH_BYTES)
+        await until(lambda: not commit._syncing)
+        assert sum(each.syncs for each in logs) <= group_commit.FLUSH_LOGS
+
+
+async def test_a_promise_is_kept_while_much_is_unsynced() -> None:
+    async with committing(interval_seconds=0.01) as (commit, _):
+        large, small = FakeLog(), FakeLog()
+        large.gate.clear()
+        large.write(FLUSH_BYTES + 1)
+        commit.written(large, FLUSH_BYTES + 1, interval=False)
+        await until(lambda: bool(commit._syncing))
+        small.write(10)
+        commit.written(small, 10)
+        await until(lambda: small.syncs == 1)
+        large.gate.set()
+        await until(lambda: commit.unsynced_bytes == 0)
+
+
 async def test_several_logs_are_synced_side_by_side_and_each_by_one_thread() -> None:
     async with committing() as (commit, _):
         slow, logs, done = FakeLog(), [FakeLog() for _ in range(3)], []
