@@ -14,7 +14,6 @@ from broker.fleet.balance import LoadTerms, plan
 from broker.fleet.catalog.port import CatalogError
 from broker.fleet.catalog.rows import (
     Incarnation,
-    NodeRow,
     OwnedShard,
     PartitionKey,
     Registration,
@@ -201,7 +200,10 @@ class Life:
         catalog = self._reach.catalog
         await self._image.follow(self._metadata_version)
         silent = await self._watch.look(is_alive=self.is_held)
-        nodes, shards = await self._nodes(), await catalog.shards()
+        is_leaving = self.is_leaving
+        if is_leaving:  # first: who does not know would give back what is given here
+            await catalog.leave(self.me)
+        nodes, shards = await catalog.nodes(), await catalog.shards()
         chosen = plan(
             self.me,
             nodes,
@@ -224,7 +226,7 @@ class Life:
                 "fleet_shard_moved_for_load", "info", shard=chosen.gifts[0].shard.shard_id,
                 node=chosen.gifts[0].to.node_id,
             )  # fmt: skip
-        self.is_empty = self.is_leaving and not chosen.gifts
+        self.is_empty = is_leaving and not chosen.gifts
         _report(not_loaded)
 
     def _load_terms(self) -> LoadTerms:
@@ -238,14 +240,6 @@ class Life:
         loads = self._rates.measure(reach.tally.shard_bytes, led, reach.clock.monotonic())
         if loads:
             await reach.catalog.report_loads(self.me, loads)
-
-    async def _nodes(self) -> Sequence[NodeRow]:
-        return [
-            each._replace(is_draining=True)
-            if self.is_leaving and each.incarnation == self.me
-            else each
-            for each in await self._reach.catalog.nodes()
-        ]
 
     async def _checkpoint(self) -> None:
         assert self._checkpointer is not None

@@ -199,6 +199,21 @@ async def test_only_the_owner_gives_a_shard_and_only_to_the_living(catalog: Flee
     assert (await catalog.shards())[0] == ShardRow(0, second, 2)
 
 
+async def test_an_incarnation_that_leaves_gets_no_shards(catalog: FleetCatalog) -> None:
+    first, leaver = await lives(catalog, 1), await lives(catalog, 2)
+    [shard] = await catalog.take(first, 1)
+    await catalog.leave(leaver._replace(number=9))
+    assert [each.is_draining for each in await catalog.nodes()] == [False, False]
+    await catalog.leave(leaver)
+    await catalog.leave(leaver)
+    assert [each.is_draining for each in await catalog.nodes()] == [False, True]
+    assert not await catalog.give(first, shard, leaver)
+    again = await lives(catalog, 2)
+    await catalog.leave(leaver)
+    assert [each.is_draining for each in await catalog.nodes()] == [False, False]
+    assert await catalog.give(first, shard, again)
+
+
 async def test_a_node_says_in_each_life_whether_partitions_join_by_themselves(
     catalog: FleetCatalog,
 ) -> None:

@@ -81,6 +81,9 @@ class FleetCatalog(Protocol):
     async def drain(self, node_id: int, *, draining: bool) -> bool:
         """Notes that a node shall have no shards, or may again. False: there is no such node."""
 
+    async def leave(self, me: Incarnation) -> None:
+        """Notes that the incarnation gives its shards away and ends: nobody gives it any more."""
+
     async def changed(self, seconds: float) -> bool:
         """Returns when nodes, shards, topics or documents have changed, or after some seconds.
 
@@ -100,7 +103,10 @@ class FleetCatalog(Protocol):
         """Shards that are this incarnation's: what `take` gave when its answer was lost."""
 
     async def give(self, me: Incarnation, shard: OwnedShard, to: Incarnation) -> bool:
-        """Makes a shard another living incarnation's, in a new epoch. False: nothing changed."""
+        """Makes a shard another living incarnation's, in a new epoch. False: nothing changed.
+
+        One that leaves gets none.
+        """
 
     async def commit(self, order: CatalogCommit) -> CommitAnswer:
         """Makes bytes count."""

@@ -98,6 +98,10 @@ class PostgresCatalog:
         """As the port has it."""
         return bool(await self._others.ask(sql.DRAIN, node_id, draining))
 
+    async def leave(self, me: Incarnation) -> None:
+        """As the port has it."""
+        await self._others.ask(sql.LEAVE, *me)
+
     async def changed(self, seconds: float) -> bool:
         """As the port has it."""
         return await self._listener.wait(seconds)

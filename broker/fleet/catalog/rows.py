@@ -67,6 +67,7 @@ class NodeRow(NamedTuple):
     """The last one by the catalog's clock, to be shown."""
     is_fenced: bool
     is_draining: bool
+    """It gets no shards: it is to have none, or it leaves."""
     listeners: Sequence[ListenerAddress] = ()
     ahead_ms: int | None = None
     """By how much its clock is ahead of the catalog's; None: it has not said."""

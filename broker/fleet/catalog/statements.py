@@ -25,8 +25,9 @@ UPDATE node SET renewals = renewals + 1, renewed = clock_timestamp(), ahead_ms =
     (SELECT topics_version FROM fleet) AS topics_version
 """
 NODES = """
-SELECT node_id, incarnation, host, port, version, fenced, draining, renewals, listeners,
-    ahead_ms, (extract(epoch FROM renewed) * 1000)::bigint AS renewed_ms,
+SELECT node_id, incarnation, host, port, version, fenced, renewals, listeners, ahead_ms,
+    draining OR coalesce(leaving_of = incarnation, false) AS draining,
+    (extract(epoch FROM renewed) * 1000)::bigint AS renewed_ms,
     coalesce(joins_of = incarnation, false) AS joins
   FROM node ORDER BY node_id
 """
@@ -46,6 +47,12 @@ DRAIN = """
 WITH drained AS (
   UPDATE node SET draining = $2 WHERE node_id = $1 RETURNING node_id)
 SELECT node_id, pg_notify('horolog_shards', '') FROM drained
+"""
+LEAVE = """
+WITH leaving AS (
+  UPDATE node SET leaving_of = $2
+    WHERE node_id = $1 AND incarnation = $2 AND leaving_of IS DISTINCT FROM $2 RETURNING node_id)
+SELECT pg_notify('horolog_shards', '') FROM leaving
 """
 SHARDS = """
 SELECT shard_id, owner, incarnation, epoch, coalesce(bytes_per_second, 0) AS bytes_per_second
@@ -68,7 +75,8 @@ SELECT shard_id, epoch, pg_notify('horolog_shards', '') FROM taken
 OWNED = "SELECT shard_id, epoch FROM shard WHERE owner = $1 AND incarnation = $2 ORDER BY shard_id"
 GIVE = """
 WITH lives AS (
-  SELECT FROM node WHERE node_id = $5 AND incarnation = $6 AND NOT fenced FOR SHARE),
+  SELECT FROM node WHERE node_id = $5 AND incarnation = $6 AND NOT fenced
+      AND leaving_of IS DISTINCT FROM incarnation FOR SHARE),
 given AS (
   UPDATE shard SET owner = $5, incarnation = $6, epoch = epoch + 1
     WHERE shard_id = $3 AND epoch = $4 AND owner = $1 AND incarnation = $2

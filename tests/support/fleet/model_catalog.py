@@ -49,6 +49,7 @@ class Node:
     renewals: int = 0
     is_fenced: bool = False
     is_draining: bool = False
+    is_leaving: bool = False
     ahead_ms: int | None = None
 
 
@@ -133,7 +134,7 @@ class ModelCatalog:
                 each.renewals,
                 each.renewed_ms,
                 each.is_fenced,
-                each.is_draining,
+                each.is_draining or each.is_leaving,
                 tuple(each.order.listeners),
                 each.ahead_ms,
                 each.order.joins,
@@ -160,6 +161,12 @@ class ModelCatalog:
             row.is_draining = draining
             self._note()
         return row is not None
+
+    async def leave(self, me: Incarnation) -> None:
+        row = self.node_rows.get(me.node_id)
+        if row is not None and row.incarnation == me and not row.is_leaving:
+            row.is_leaving = True
+            self._note()
 
     async def changed(self, seconds: float) -> bool:
         change = asyncio.Event()
@@ -198,7 +205,8 @@ class ModelCatalog:
         return [OwnedShard(row.shard_id, row.epoch) for row in self.shard_rows if row.owner == me]
 
     async def give(self, me: Incarnation, shard: OwnedShard, to: Incarnation) -> bool:
-        if not self.owns(me, shard) or self._living(to) is None:
+        receiver = self._living(to)
+        if not self.owns(me, shard) or receiver is None or receiver.is_leaving:
             return False
         self._owner(self.shard_rows[shard.shard_id], to)
         return True
