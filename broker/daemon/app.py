@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.daemon.health_checks import live_checks, ready_checks
-from broker.daemon.loading import load_directory
+from broker.daemon.loading import check_learned, load_directory
 from broker.daemon.oauth_listeners import check_library, judges_of, read_first_keys
 from broker.daemon.periodic_tasks import schedule
 from broker.daemon.sasl_listeners import open_doors
@@ -90,6 +90,7 @@ class Broker:
             if services.fleet is not None:
                 services.readiness.lost("learning what its fleet has")
                 await services.fleet.learn()
+                await services.lane.run(check_learned, services)
                 authority = services.fleet.decides()
                 services.producer_ids.reserve = lambda _: authority.producer_ids(BLOCK_SIZE)
             open_doors(services)

@@ -37,6 +37,20 @@ def load_directory(services: Services, cluster_id: str) -> None:
         raise
 
 
+def check_learned(services: Services) -> None:
+    """Looks at what a node has of its fleet, before clients may come. Blocks: run it on a lane.
+
+    ConfigError as `check_somebody_may_enter`: until the node has learnt them, the fleet's users are
+    not in a new directory.
+    """
+    try:
+        check_somebody_may_enter(services)
+    except ConfigError:
+        services.crash_guard.refused()
+        services.logs.release()
+        raise
+
+
 def _check_kind(services: Services) -> None:
     """ConfigError for a directory of another kind of broker, before anything in it changes."""
     fleet_id = None if services.fleet is None else services.fleet.fleet_id
@@ -77,7 +91,8 @@ def _load(services: Services) -> None:
     check_private(services.fs, services.log_dir)
     services.users.load()
     services.tokens.load()
-    check_somebody_may_enter(services)
+    if services.fleet is None:
+        check_somebody_may_enter(services)
     services.authority.load()
     if services.tier is not None:
         _open_cache(services.tier.cache)

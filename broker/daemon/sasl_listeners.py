@@ -10,6 +10,7 @@ from broker.security.sasl.exchange import Exchange
 from broker.security.sasl.plain import PlainExchange
 from broker.security.sasl.scram import ScramExchange
 from broker.security.sasl.sessions import Lifetimes
+from broker.security.users import DOCUMENT as USERS
 from broker.server.doors import Door, DoorLimits
 from config.errors import ConfigError
 from config.security.oauth import MECHANISM as OAUTHBEARER
@@ -55,12 +56,23 @@ def check_somebody_may_enter(services: "Services") -> None:
     if OAUTHBEARER in enabled:
         return
     if not any(PLAIN in enabled or _is_for(key, enabled) for key in services.users.rows):
+        place, advice = _users_of(services)
         raise ConfigError(
             "listeners",
-            f"nobody could connect: every listener needs SASL, and {services.log_dir} has no user "
-            f"for {', '.join(sorted(enabled))}. Add one: horolog users add NAME --offline "
-            f"--data-dir {services.log_dir}",
+            f"nobody could connect: every listener needs SASL, and {place} has no user "
+            f"for {', '.join(sorted(enabled))}. {advice}",
         )
+
+
+def _users_of(services: "Services") -> tuple[str, str]:
+    """The place that decides who the users are, and how one comes there."""
+    if services.fleet is not None and USERS in services.fleet.image.documents:
+        return "the fleet", (
+            "Start a node with one more listener that needs no SASL, and add one there: "
+            "horolog users add NAME --bootstrap HOST:PORT"
+        )
+    log_dir = services.log_dir
+    return log_dir, f"Add one: horolog users add NAME --offline --data-dir {log_dir}"
 
 
 def _is_for(key: CredentialKey, enabled: set[str]) -> bool:

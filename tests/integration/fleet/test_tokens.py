@@ -29,6 +29,7 @@ from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.patience import until
 from tests.support.ports import free_ports
 from tests.support.tier.s3_server import S3Server
+from tests.support.worlds.node_process import NodeFailed
 
 __all__ = ["_closed_clients"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -47,12 +48,22 @@ class Secured:
     def start(self, node_id: int) -> Any:
         """The node; `bootstrap` asks for a log-in."""
         plain, sasl = self._plain[node_id - 1], self._sasl[node_id - 1]
+        listeners = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
+        self._start(node_id, listeners)
+        return SimpleNamespace(bootstrap=f"127.0.0.1:{sasl}", plain=f"127.0.0.1:{plain}")
+
+    def start_closed(self, node_id: int) -> Any:
+        """The node, all of whose listeners ask for a log-in."""
+        sasl = self._sasl[node_id - 1]
+        self._start(node_id, f"SASL_PLAINTEXT://127.0.0.1:{sasl}")
+        return SimpleNamespace(bootstrap=f"127.0.0.1:{sasl}")
+
+    def _start(self, node_id: int, listeners: str) -> None:
         self.brokers.start(node_id, {
-            "listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}",
+            "listeners": listeners,
             "sasl.enabled.mechanisms": MECHANISM,
             "delegation.token.secret.key": "a secret of tests",
         })  # fmt: skip
-        return SimpleNamespace(bootstrap=f"127.0.0.1:{sasl}", plain=f"127.0.0.1:{plain}")
 
 
 @pytest.fixture
@@ -91,3 +102,16 @@ def test_a_token_of_one_node_is_a_session_on_another_until_it_ends(fleet: Secure
     assert is_cut_off(session, NEWS_SECONDS)
     assert by_token(second, token)[1].error_code != 0
     assert by_token(first, token)[1].error_code != 0
+
+
+def test_a_node_with_a_new_disk_has_the_users_that_its_fleet_has(fleet: Secured) -> None:
+    """Nobody else could come in; a fleet without users refuses such a node, and says why."""
+    with pytest.raises(NodeFailed, match="nobody could connect"):
+        fleet.start_closed(2)
+    first = fleet.start(1)
+    add_alice(first)
+    second = fleet.start_closed(2)
+    fleet.brokers.kill(2)
+    fleet.brokers.lose_disk(2)
+    second = fleet.start_closed(2)
+    assert alice_of(second).call(metadata.MetadataRequest(topics=[]), 1).brokers
