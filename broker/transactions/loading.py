@@ -5,6 +5,7 @@ read is counted and stepped over; a damaged batch ends it with CorruptBatch, bec
 would be wrong.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from broker.state.reading import LeftOut, batches_of
@@ -38,6 +39,15 @@ def remembered(log: Log, chunk_bytes: int) -> RememberedTransactions:
             except Exception as error:  # noqa: BLE001 - whatever it holds, the others count
                 found.left_out.add(record.offset, error)
     return found
+
+
+def producer_ids_in(log: Log, chunk_bytes: int) -> Iterator[int]:
+    """Producer ids of the transactional ids of a partition: those of before, and those to come.
+
+    As `remembered`.
+    """
+    for each in remembered(log, chunk_bytes).facts.values():
+        yield from (each.previous_producer_id, each.producer_id, each.next_producer_id)
 
 
 def _apply(found: RememberedTransactions, record: Record) -> None:

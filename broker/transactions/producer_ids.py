@@ -7,24 +7,23 @@ block of which any id is in use is passed over.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLane
-from config.sealed_json import check_seal, sealed
+from storage.directory.producer_ids_file import (
+    FAR,
+    FARTHEST,
+    FILE_NAME,
+    first_unused,
+    parse,
+    render,
+)
 from storage.env import Env
-from storage.errors import CorruptCheckpoint, NewerFormat
 
-FILE_NAME = "horolog-producer-ids.json"
-FORMAT = 1
 BLOCK_SIZE = 1000
 Reserve = Callable[[int], Awaitable[int]]
-FAR = 1 << 40
-"""A Kafka that gave out a thousand ids a second for thirty years would not come as far."""
-FARTHEST = 1 << 62
-"""No counter that is right comes here; ids above it would soon be more than 2^63 - 1."""
 
 
 class ProducerIds:
@@ -59,7 +58,7 @@ class ProducerIds:
         """
         stored = parse(self._path, self._read())
         if stored is None:
-            stored = max((each for each in self._ids_in_logs() if each < FAR), default=-1) + 1
+            stored = first_unused(None, self._ids_in_logs())
         elif stored > FARTHEST:
             event("producer_ids_healed", "warning", stored=stored, goes_on_at=FAR)
             stored = FAR
@@ -93,30 +92,8 @@ class ProducerIds:
         return self._env.fs.read_text(self._path) if self._env.fs.exists(self._path) else None
 
     def _write(self, end: int) -> None:
-        text = json.dumps(sealed({"format": FORMAT, "reserved_below": end})) + "\n"
-        self._env.fs.write_atomically(self._path, text.encode())
+        self._env.fs.write_atomically(self._path, render(end))
 
 
 def _block_of(producer_id: int) -> int:
     return producer_id // BLOCK_SIZE
-
-
-def parse(path: str, text: str | None) -> int | None:
-    """Reads what was written: the first id that no block has; None where there is no file.
-
-    Raises CorruptCheckpoint or NewerFormat.
-    """
-    if text is None:
-        return None
-    try:
-        document = json.loads(text)
-        known, end = document["format"] == FORMAT, document["reserved_below"]
-        if known:
-            check_seal(document)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CorruptCheckpoint(path, f"producer ids cannot be read: {error}") from error
-    if not known:
-        raise NewerFormat(path, f"has format {document['format']}, this version reads {FORMAT}")
-    if type(end) is not int or end < 0:
-        raise CorruptCheckpoint(path, f"producer ids cannot be read: {end!r:.40} is none")
-    return end

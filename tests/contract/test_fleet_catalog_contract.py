@@ -532,4 +532,6 @@ async def test_a_document_is_changed_from_the_version_before(catalog: FleetCatal
 
 
 async def test_producer_ids_are_given_out_once(catalog: FleetCatalog) -> None:
+    assert await catalog.producer_ids_end() == 0
     assert [await catalog.producer_ids(1000) for _ in range(3)] == [0, 1000, 2000]
+    assert await catalog.producer_ids_end() == 3000

@@ -1,7 +1,7 @@
 """`horolog fleet export` and `import`: the stores are opened, and progress is shown."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -13,11 +13,17 @@ from broker.fleet.catalog.schema import NewFleet, migrate
 from broker.fleet.commit_objects import CommitObjects
 from broker.fleet.exchange.export import Exported, ExportSource, FleetExport
 from broker.fleet.exchange.import_directory import DirectoryImport, ImportRefused
+from broker.transactions.loading import producer_ids_in
+from protocol.errors import KafkaError
+from protocol.records.batch import CorruptBatch
+from storage.files.layout import partition_dir_name
 from storage.files.meta_properties import kafka_uuid
+from storage.log.log import Log
 from storage.posix import real_env
 from storage.tier.card import claim
 
 T = TypeVar("T")
+CHUNK_BYTES = 1 << 20
 
 
 class _Threads:
@@ -25,6 +31,15 @@ class _Threads:
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
         return await asyncio.to_thread(work, *arguments)
+
+
+def _transaction_ids(log: Log) -> Iterator[int]:
+    """ImportRefused for a partition that cannot be read: it may have ids that are in use."""
+    try:
+        yield from producer_ids_in(log, CHUNK_BYTES)
+    except (CorruptBatch, KafkaError) as error:
+        name = partition_dir_name(log.topic, log.partition)
+        raise ImportRefused(name, f"{error}: horolog verify says what is damaged") from error
 
 
 @asynccontextmanager
@@ -55,7 +70,7 @@ async def imported(
     """The answer, and how many partitions there are. As `exported`; ImportRefused, ConfigError."""
     env = real_env()
     segments = open_store(place, allow_http=allow_http)
-    work = DirectoryImport(env, segments, directory.rstrip("/") or "/")
+    work = DirectoryImport(env, segments, directory.rstrip("/") or "/", _transaction_ids)
     identity = work.identity()
     await migrate(url, NewFleet(env.rng.uuid(), identity.cluster_id or kafka_uuid(env.rng.uuid())))
     catalog = PostgresCatalog(url)

@@ -155,6 +155,9 @@ class FleetCatalog(Protocol):
     async def producer_ids(self, count: int) -> int:
         """The first of so many producer ids in a row that nobody ever gets again."""
 
+    async def producer_ids_end(self) -> int:
+        """The id behind all producer ids that `producer_ids` has given so far."""
+
     async def trash(self, at_most: int) -> Sequence[str]:
         """Keys of objects that may be removed now."""
 

@@ -252,6 +252,12 @@ class PostgresCatalog:
         first: int = row["first"]
         return first
 
+    async def producer_ids_end(self) -> int:
+        """As the port has it."""
+        [row] = await self._others.ask(sql.PRODUCER_IDS_END)
+        end: int = row["producer_ids_below"]
+        return end
+
     async def trash(self, at_most: int) -> Sequence[str]:
         """As the port has it."""
         return [row["key"] for row in await self._others.ask(sql.TRASH, at_most)]

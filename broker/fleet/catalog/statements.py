@@ -135,6 +135,7 @@ PRODUCER_IDS = """
 UPDATE fleet SET producer_ids_below = producer_ids_below + $1
   RETURNING producer_ids_below - $1 AS first
 """
+PRODUCER_IDS_END = "SELECT producer_ids_below FROM fleet"
 TRASH = "SELECT key FROM trash WHERE after < clock_timestamp() ORDER BY after LIMIT $1"
 UNNAMED = """
 SELECT k.key FROM unnest($1::text[]) k(key)

@@ -19,6 +19,8 @@ from broker.fleet.segment_parts import SegmentParts, keys_of
 from broker.topics.names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from config.store import ConfigStore
 from storage.directory.log_manager import LogManager
+from storage.directory.producer_ids_file import FILE_NAME as IDS_FILE
+from storage.directory.producer_ids_file import render as render_ids
 from storage.directory.topics_file import FILE_NAME as TOPICS_FILE
 from storage.directory.topics_file import CatalogState, TopicEntry, render
 from storage.env import Env
@@ -77,6 +79,7 @@ class FleetExport:
         with marked_directory(self._env.fs, self._log_dir):
             done = await self._partitions(progress)
             topics = await self._catalog.topics()
+            await asyncio.to_thread(self._write_ids, await self._catalog.producer_ids_end())
             await asyncio.to_thread(self._write_top, topics, documents, facts.cluster_id)
         return done
 
@@ -131,6 +134,10 @@ class FleetExport:
         topic_id, number = row.partition
         config = self._config.topic_config(row.topic)
         return self._logs.create_log(row.topic, number, topic_id, config, row.first_offset)
+
+    def _write_ids(self, end: int) -> None:
+        """Also ids that no log has count as given out: their producers may come again."""
+        self._env.fs.write_atomically(f"{self._log_dir}/{IDS_FILE}", render_ids(end))
 
     def _write_top(self, topics: Topics, documents: Mapping[str, bytes], cluster_id: str) -> None:
         """Files at the top; the directory's identity comes last."""

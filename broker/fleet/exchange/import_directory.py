@@ -5,8 +5,8 @@ topics, settings, users, ACLs and quotas. The directory is left to the broker th
 changes in it is that its newest segments have ended.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, pairwise
 
 from broker.fleet.catalog.rows import (
     ImportedPartition,
@@ -17,8 +17,11 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.catalog.shards import shard_of
 from broker.fleet.exchange.files import FILES
 from broker.fleet.image import SETTINGS
+from broker.topics.names import TRANSACTION_STATE
 from config.store import ConfigStore
 from storage.directory.log_manager import LogManager
+from storage.directory.producer_ids_file import FILE_NAME as IDS_FILE
+from storage.directory.producer_ids_file import first_unused, parse
 from storage.directory.topics_file import FILE_NAME as TOPICS_FILE
 from storage.directory.topics_file import partitions_in
 from storage.env import Env
@@ -34,6 +37,8 @@ from storage.tier.port import ObjectStore
 from storage.tier.restore import RestoreProgress
 
 WRITER = "import"
+IdsOf = Callable[[Log], Iterable[int]]
+"""Producer ids in a partition of `__transaction_state`. StorageError. Blocks."""
 
 
 class ImportRefused(StorageError):  # noqa: N818 - what happened
@@ -43,14 +48,16 @@ class ImportRefused(StorageError):  # noqa: N818 - what happened
 class DirectoryImport:
     """One import at work. Calls block."""
 
-    def __init__(self, env: Env, store: ObjectStore, log_dir: str) -> None:
+    def __init__(self, env: Env, store: ObjectStore, log_dir: str, ids_of: IdsOf) -> None:
         """Nothing is read."""
+        self._ids_of = ids_of
         self._env = env
         self._store = store
         self._log_dir = log_dir
         self._config = ConfigStore()
         self._logs = LogManager(env, log_dir, self._config.topic_config)
         self._files: Mapping[str, str] = {}
+        self._ids_below = 0
 
     def identity(self) -> MetaProperties:
         """The directory's. ImportRefused for one that is none of a broker alone."""
@@ -62,11 +69,11 @@ class DirectoryImport:
         return found
 
     def open(self, identity: MetaProperties) -> None:
-        """Locks it, and recovers its logs. ImportRefused, DirectoryLocked, ConfigError, DiskError:
-        it is as it was.
+        """Locks it, and recovers its logs. ImportRefused, DirectoryLocked, ConfigError, DiskError,
+        CorruptCheckpoint, NewerFormat: it is as it was.
         """
         fs = self._env.fs
-        names = (TOPICS_FILE, *FILES.values())
+        names = (TOPICS_FILE, IDS_FILE, *FILES.values())
         paths = {name: f"{self._log_dir}/{name}" for name in names}
         self._files = {name: fs.read_text(at) for name, at in paths.items() if fs.exists(at)}
         if FILES[SETTINGS] in self._files:
@@ -75,6 +82,7 @@ class DirectoryImport:
         try:
             self._logs.load()
             self._check()
+            self._ids_below = self._first_unused()
         except BaseException:
             self._logs.close()
             raise
@@ -92,12 +100,18 @@ class DirectoryImport:
             for document, name in FILES.items()
             if name in self._files
         }
-        ids_below = max((each + 1 for each in self._logs.producer_ids()), default=0)
-        return TopicImport(_topics(partitions, done), done, documents, ids_below)
+        return TopicImport(_topics(partitions, done), done, documents, self._ids_below)
 
     def close(self) -> None:
         """The directory is its broker's again."""
         self._logs.close()
+
+    def _first_unused(self) -> int:
+        """The producer id from which on the fleet gives them out."""
+        stored = parse(f"{self._log_dir}/{IDS_FILE}", self._files.get(IDS_FILE))
+        logs = [each for each in self._logs.logs.values() if each.topic == TRANSACTION_STATE]
+        of_transactions = chain.from_iterable(map(self._ids_of, logs))
+        return first_unused(stored, chain(self._logs.producer_ids(), of_transactions))
 
     def _check(self) -> None:
         for log in self._logs.logs.values():

@@ -373,6 +373,9 @@ class ModelCatalog:
         self.producer_ids_below += count
         return self.producer_ids_below - count
 
+    async def producer_ids_end(self) -> int:
+        return self.producer_ids_below
+
     async def trash(self, at_most: int) -> Sequence[str]:
         due = sorted((after, key) for key, after in self.trash_rows.items())
         return [key for after, key in due if after < self.now_ms()][:at_most]

@@ -15,7 +15,7 @@ from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from broker.security.acl_file import FILE_NAME as ACLS
 from broker.topics.names import INTERNAL_TOPICS
 from broker.topics.stored_settings import FILE_NAME as SETTINGS
-from broker.transactions.producer_ids import FILE_NAME as PRODUCER_IDS
+from storage.directory.producer_ids_file import FILE_NAME as PRODUCER_IDS
 from storage.directory.topics_file import FILE_NAME as TOPICS
 from storage.files.layout import RESTORING_FILE
 from storage.posix import real_env

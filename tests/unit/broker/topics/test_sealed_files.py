@@ -13,13 +13,13 @@ from broker.quotas.table import Entity, Limits, QuotaTable, alter, entity_of
 from broker.runtime.lanes import DiskLane
 from broker.topics.stored_settings import FILE_NAME as SETTINGS_FILE
 from broker.topics.stored_settings import stored_lines, unset_key, without_secrets
-from broker.transactions.producer_ids import FILE_NAME as IDS_FILE
 from broker.transactions.producer_ids import ProducerIds
 from config.errors import ConfigError
 from config.overrides import restore
 from config.sealed_json import KEY, check_seal, sealed
 from config.store import ConfigStore
 from storage.directory import topics_file
+from storage.directory.producer_ids_file import FILE_NAME as IDS_FILE
 from storage.directory.topics_file import CatalogState, TopicEntry
 from storage.errors import CorruptCheckpoint, NewerFormat
 from tests.support.disk.simdisk import SimFileSystem

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from broker.transactions.producer_ids import BLOCK_SIZE, FAR, FILE_NAME, ProducerIds
+from broker.transactions.producer_ids import BLOCK_SIZE, ProducerIds
 from protocol.apis import init_producer_id, write_txn_markers
+from storage.directory.producer_ids_file import FAR, FILE_NAME
 from storage.env import Env
 from storage.errors import CorruptCheckpoint, NewerFormat, StorageError
 from tests.support.disk.simdisk import SimFileSystem
