@@ -77,46 +77,60 @@ class FleetExport:
         if SETTINGS in documents:
             self._config.restore(documents[SETTINGS].decode())
         with marked_directory(self._env.fs, self._log_dir):
-            done = await self._partitions(progress)
+            await self._partitions(progress)
             topics = await self._catalog.topics()
+            done = await asyncio.to_thread(self._kept, topics)
             await asyncio.to_thread(self._write_ids, await self._catalog.producer_ids_end())
             await asyncio.to_thread(self._write_top, topics, documents, facts.cluster_id)
         return done
 
-    async def _partitions(self, progress: RestoreProgress) -> Exported:
-        rows, end = await self._rows(), 0
+    async def _partitions(self, progress: RestoreProgress) -> None:
+        rows = await self._rows()
         progress.partitions(len(rows))
         for row in rows:
             progress.partition(keys_of(row))
-            log = await self._brought(row)
-            end += log.snapshot.log_end_offset
-        await asyncio.to_thread(self._logs.close)
-        return Exported(len({each.topic for each in rows}), len(rows), end)
+            await self._brought(row)
+
+    def _kept(self, topics: Topics) -> Exported:
+        """Leaves out what was deleted meanwhile: a broker would take its directories for topics."""
+        there = {each.topic_id for each in topics.topics}
+        for (name, number), log in self._logs.logs.items():
+            if log.topic_id not in there:
+                self._logs.delete_log(name, number)
+        logs = self._logs.logs
+        end = sum(each.snapshot.log_end_offset for each in logs.values())
+        self._logs.close()
+        return Exported(len({name for name, _ in logs}), len(logs), end)
 
     async def _rows(self) -> Sequence[PartitionRow]:
         facts = await self._catalog.facts()
         rows = await self._catalog.partitions(range(facts.shards))
         return sorted(rows, key=lambda each: (each.topic not in FIRST, each.partition))
 
-    async def _brought(self, row: PartitionRow) -> Log:
-        """A partition that changes while it is read is read once more."""
+    async def _brought(self, row: PartitionRow) -> None:
+        """One that changes while it is read is read once more; one that goes is left out."""
+        now: PartitionRow | None = row
         for left in reversed(range(TRIES)):
+            if now is None:
+                return
             try:
-                return await self._once(row)
+                await self._once(now)
             except (BodyGone, ObjectMissing):
-                if not left:
+                now = await self._again(now)
+                if now is not None and not left:
                     raise
-            row = await self._again(row)
-        raise AssertionError("unreachable")
+            else:
+                return
 
-    async def _again(self, row: PartitionRow) -> PartitionRow:
+    async def _again(self, row: PartitionRow) -> PartitionRow | None:
+        """The partition as it is by now; None when it was deleted."""
         topic, number = row.topic, row.partition.number
         if (topic, number) in self._logs.logs:
             await asyncio.to_thread(self._logs.delete_log, topic, number)
         rows = await self._catalog.partitions([row.shard_id])
-        return next((each for each in rows if each.partition == row.partition), row)
+        return next((each for each in rows if each.partition == row.partition), None)
 
-    async def _once(self, row: PartitionRow) -> Log:
+    async def _once(self, row: PartitionRow) -> None:
         parts = self._parts
         manifest = await asyncio.to_thread(parts.manifest_of, row)
         if manifest.segments:
@@ -128,7 +142,6 @@ class FleetExport:
                 batches = await self._bodies.batches_of(committed)
                 await asyncio.to_thread(append_missing, log, batches)
         await asyncio.to_thread(_finish, log, row.log_start_offset)
-        return log
 
     def _empty(self, row: PartitionRow) -> Log:
         topic_id, number = row.partition
