@@ -201,7 +201,8 @@ def import_(url: str, place: str, directory: str, *, allow_http: bool) -> int:
     stays what it is, but the fleet's nodes have directories of their own.
 
     Refused: a directory with an open transaction (start its broker, and let it end), or of which a
-    part is in a tier. Exit status: 0, 2 when the database, the store or DIR cannot be used.
+    part is in a tier; a fleet with settings, users, ACLs or quotas of its own. Exit status: 0, 2
+    when the database, the store or DIR cannot be used.
     """
     from broker.access.store.refusals import TierRefused
     from broker.cli.fleet.exporting import imported

@@ -8,7 +8,7 @@ from typing import TypeVar
 from broker.access.store.objects import open_store
 from broker.cli.tier.partition_bar import partition_bar, progress_of
 from broker.fleet.catalog.postgres import PostgresCatalog
-from broker.fleet.catalog.rows import ImportAnswer
+from broker.fleet.catalog.rows import ImportAnswer, TopicImport
 from broker.fleet.catalog.schema import NewFleet, migrate
 from broker.fleet.commit_objects import CommitObjects
 from broker.fleet.exchange.export import Exported, ExportSource, FleetExport
@@ -87,6 +87,19 @@ async def imported(
                 order = await asyncio.to_thread(work.copied, facts.shards, progress_of(bar))
         finally:
             work.close()
-        return await catalog.import_topics(order), len(order.partitions)
+        answer = await catalog.import_topics(order)
+        if answer is ImportAnswer.DOCUMENTS:
+            raise ImportRefused(directory, await _what_is_set(catalog, order))
+        return answer, len(order.partitions)
     finally:
         await catalog.close()
+
+
+async def _what_is_set(catalog: PostgresCatalog, order: TopicImport) -> str:
+    """The documents that a fleet has otherwise, and what to do."""
+    there = [each for each in await catalog.documents({}) if each.version]
+    others = sorted(each.name for each in there if order.documents.get(each.name) != each.content)
+    return (
+        f"the fleet is not empty: it has {' and '.join(others)} of its own, in whose place those "
+        "of the directory would not come. Give --url a database that no node has used"
+    )

@@ -338,6 +338,8 @@ class ImportAnswer(StrEnum):
     """The fleet has other topics."""
     ALIVE = "alive"
     """A node of the fleet lives."""
+    DOCUMENTS = "documents"
+    """The fleet has other settings, users, rights or quotas."""
 
 
 class TopicAnswer(StrEnum):

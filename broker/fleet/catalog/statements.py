@@ -117,7 +117,7 @@ SELECT t.*, topics_version AS version FROM fleet LEFT JOIN (
 FACTS = "SELECT fleet_id, cluster_id, shards, topics_version FROM fleet"
 VERSION = "SELECT topics_version FROM fleet"
 CREATE_TOPICS = "SELECT create_topics_v1($1, $2, $3, $4, $5, $6, $7)"
-IMPORT_TOPICS = "SELECT import_topics_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+IMPORT_TOPICS = "SELECT import_topics_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 DELETE_TOPIC = "SELECT delete_topic_v1($1, $2::bigint * interval '1 ms')"
 GROW_TOPIC = "SELECT grow_topic_v1($1, $2, $3)"
 TRIM = "SELECT trim_v1($1, $2, $3, $4, $5, $6, $7, $8::bigint * interval '1 ms')"

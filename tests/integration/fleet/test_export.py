@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
@@ -23,6 +31,7 @@ SETTINGS = {
     "remote.log.manager.task.interval.ms": "200",
     "horolog.fleet.checkpoint.ms": "1000",
 }
+SAME_CLUSTER = {"cluster.id": "l4roSyz_TpSHYqQClSJzew"}
 
 
 @pytest.fixture
@@ -162,6 +171,31 @@ def test_directories_that_cannot_go_into_a_fleet_are_refused(
     with start_broker(tmp_path / "open") as alone:
         admin = AdminClient({"bootstrap.servers": alone.bootstrap})
         assert "t" in admin.list_topics(timeout=10).topics, "it is as it was"
+
+
+def test_users_of_a_broker_are_not_left_out_where_a_fleet_has_others(
+    both: tuple[PostgresServer, S3Server], tmp_path: Path
+) -> None:
+    """Those of the fleet would stay."""
+    fleet = FleetOfBrokers(tmp_path, *both)
+    with start_broker(tmp_path / "one", SAME_CLUSTER) as alone:
+        add_user(alone.bootstrap, "alice")
+    try:
+        add_user(fleet.start(1, SAME_CLUSTER).bootstrap, "bob")
+        fleet.stop(1)
+    finally:
+        fleet.end()
+    refused = command(fleet, "import", tmp_path / "one")
+    assert refused.returncode == 2
+    assert "it has users of its own" in refused.stderr
+    assert "Give --url a database that no node has used" in refused.stderr
+
+
+def add_user(bootstrap: str, name: str) -> None:
+    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    upsert = UserScramCredentialUpsertion(name, credential, b"a password")
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.alter_user_scram_credentials([upsert])[name].result(30)
 
 
 def test_one_broker_goes_on_with_all_that_a_fleet_had(

@@ -22,12 +22,16 @@ from broker.fleet.catalog.rows import (
     Checkpoint,
     CommitAnswer,
     CommitId,
+    Document,
+    ImportAnswer,
+    ImportedPartition,
     Incarnation,
     NewTopics,
     NodeAddress,
     PartitionKey,
     Registration,
     Span,
+    TopicImport,
     TopicRow,
 )
 from broker.fleet.catalog.schema import NewFleet, migrate, migrations
@@ -289,3 +293,38 @@ async def test_a_server_that_would_lose_what_it_answered_is_refused() -> None:
         url = await asyncio.to_thread(careless.new_database)
         with pytest.raises(CatalogRefused, match="synchronous_commit = off"):
             await migrate(f"{url}?options=-c%20synchronous_commit%3Doff", FLEET)
+
+
+ORDER = TopicImport(
+    [TopicRow(TOPIC, "t", [0])],
+    [ImportedPartition(PartitionKey(TOPIC, 0), 0, 0, 0, 0, 0)],
+    {"users": b"alice", "settings": b"of one"},
+    5000,
+)
+
+
+@pytest.mark.parametrize("order", [ORDER, ORDER._replace(topics=[], partitions=[])])
+async def test_an_import_brings_all_texts_or_nothing(
+    server: PostgresServer, order: TopicImport
+) -> None:
+    """Those of the fleet stay, so it is refused where they are others; topics or not."""
+    catalog = PostgresCatalog(await new_fleet(server), LIMITS)
+    await catalog.put_document(Document("quotas", 1, b"of before"))
+    assert await catalog.import_topics(order) is ImportAnswer.DOCUMENTS
+    assert not (await catalog.topics()).topics
+    assert [each.name for each in await catalog.documents({})] == ["quotas"]
+    assert await catalog.producer_ids_end() == 0
+    await catalog.close()
+
+    catalog = PostgresCatalog(await new_fleet(server), LIMITS)
+    await catalog.put_document(Document("users", 1, b"alice"))
+    assert await catalog.import_topics(order) is ImportAnswer.OK
+    found = {each.name: each.content for each in await catalog.documents({})}
+    assert found == order.documents
+    assert len((await catalog.topics()).topics) == len(order.topics)
+    assert await catalog.producer_ids_end() == 5000
+    assert (await catalog.import_topics(order)).value in {"ok", "already"}, "once more"
+    await catalog.put_document(Document("users", 2, b"bob"))
+    again = await catalog.import_topics(order)
+    assert again is (ImportAnswer.ALREADY if order.topics else ImportAnswer.DOCUMENTS)
+    await catalog.close()
