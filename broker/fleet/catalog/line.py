@@ -7,6 +7,7 @@ is open, as after a lost connection.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from broker.fleet.catalog.faults import named_errors
@@ -22,6 +23,8 @@ class LineLimits(NamedTuple):
     connect: float = CONNECT_SECONDS
     """For each server of the database."""
     answer: float = 10.0
+    close: float = 2.0
+    """For what is under way, and has come before, when the line is closed."""
 
 
 LIMITS = LineLimits()
@@ -51,37 +54,50 @@ class Line:
     async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Result of some statements on the connection, when it is their turn. CatalogError.
 
-        Who waits for it may be cancelled, the work is not.
+        Who waits for it may be cancelled: work that has begun is not, all other is left out.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._run(work)))
+        await self._turn.acquire()
+        begun = asyncio.ensure_future(self._run(work))
+        begun.add_done_callback(lambda _: self._turn.release())
+        return await asyncio.shield(begun)
 
     async def close(self) -> None:
-        """Waits for what is under way; nothing is asked after that."""
-        async with self._turn:
-            self._is_closed = True
-            if self._connection is not None:
-                self._connection.terminate()
+        """Waits for what was asked before, a while at most; nothing is asked after that.
+
+        Of what is still under way then nobody hears how it ended, as after a lost connection.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.close), self._turn:
+                pass
+        self._is_closed = True
+        if self._connection is not None:
+            self._connection.terminate()
 
     async def _run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        async with self._turn:
-            with named_errors():
-                connection = await self._connected()
-                watch = Watch(connection, self._limits.answer)
-                try:
-                    return await work(connection)
-                except Exception as error:
-                    if watch.is_over:
-                        raise CatalogTimedOut(f"no answer in {self._limits.answer:g} s") from error
-                    raise
-                finally:
-                    watch.end()
+        with named_errors():
+            connection = await self._connected()
+            watch = Watch(connection, self._limits.answer)
+            try:
+                return await work(connection)
+            except Exception as error:
+                if watch.is_over:
+                    raise CatalogTimedOut(f"no answer in {self._limits.answer:g} s") from error
+                raise
+            finally:
+                watch.end()
 
     async def _connected(self) -> Connection:
-        if self._is_closed:
-            raise CatalogAway("this broker has closed the connection")
+        self._check_open()
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._servers.connect(self._limits.connect, SESSION)
+            if self._is_closed:  # meanwhile
+                self._connection.terminate()
+            self._check_open()
         return self._connection
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise CatalogAway("this broker has closed the connection")
 
 
 class Watch:

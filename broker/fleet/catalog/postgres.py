@@ -4,6 +4,7 @@ Renewals have a connection of their own, so that a long commit never costs a lea
 commits.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -58,10 +59,9 @@ class PostgresCatalog:
         self._listener = ChangeListener(url, CHANNELS, limits)
 
     async def close(self) -> None:
-        """Waits for what is under way, and ends the connections."""
+        """Waits a while for what is under way, and ends the connections."""
         self._listener.close()
-        for line in (self._leases, self._commits, self._others):
-            await line.close()
+        await asyncio.gather(self._leases.close(), self._commits.close(), self._others.close())
 
     async def facts(self) -> FleetFacts:
         """As the port has it."""

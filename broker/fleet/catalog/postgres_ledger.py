@@ -1,5 +1,6 @@
 """The rows of open transactions in PostgreSQL."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from broker.fleet.catalog.ledger import (
@@ -46,10 +47,9 @@ class PostgresLedger:
         self._listener = ChangeListener(url, [f"horolog_transactions_{node_id}"], limits)
 
     async def close(self) -> None:
-        """Waits for what is under way, and ends the connections."""
+        """Waits a while for what is under way, and ends the connections."""
         self._listener.close()
-        for line in (self._orders, self._others):
-            await line.close()
+        await asyncio.gather(self._orders.close(), self._others.close())
 
     async def order(self, order: TransactionOrder) -> OrderAnswer:
         """As the port has it."""
