@@ -24,7 +24,7 @@ DELETIONS = 6
 FAULTS = 10
 KINDS = (
     "kill", "kill", "stop", "stop", "cut", "mend", "outage", "step", "store", "drain", "noise",
-    "wall",
+    "wall", "leave",
 )  # fmt: skip
 KINDS_WITH_STORE = ("fence", "fence")
 MINUTES_10 = 600_000
@@ -106,6 +106,11 @@ class Faults:
                 node.disk.lose_all()
                 node.directory_id = type(node.directory_id)(int=dice.getrandbits(64))
         await asyncio.sleep(dice.choice((0.0, 1.0, 9.0)))
+        node.start()
+
+    async def _leave(self, node: SimNode) -> None:
+        await node.leave()
+        await asyncio.sleep(self.world.dice.choice((0.0, 1.0, 9.0)))
         node.start()
 
     async def _outage(self, _: SimNode) -> None:

@@ -3,10 +3,13 @@
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum, auto
 from typing import Protocol
 from uuid import UUID
 
+from broker.daemon.fleet import HAND_OVER_SECONDS, RESIGN_SECONDS
+from broker.fleet.catalog.port import CatalogError
 from broker.fleet.catalog.rows import (
     FleetFacts,
     NodeAddress,
@@ -133,14 +136,14 @@ class SimNode:
             )
         self.host: Host = self.disk.host(world.dice)
         self.node: FleetNode | None = None
+        self._catalog = FaultyCatalog(world.rows, self.way, world.dice)
         self.tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         world = self._world
         self.host = self.disk.host(world.dice)
-        catalog = FaultyCatalog(world.rows, self.way, world.dice)
         store = SimStore(world.objects, self.way, world.dice)
-        reach = FleetReach(catalog, store, self.clock, world.times, Inline(), FleetTally())
+        reach = FleetReach(self._catalog, store, self.clock, world.times, Inline(), FleetTally())
         address = NodeAddress("node", self.node_id)
         order = Registration(self.node_id, self.directory_id, address, "1")
         shards = SlowLoads(self.host.shards, self.clock, world.dice)
@@ -157,6 +160,19 @@ class SimNode:
     def _rows(self) -> Trimming | None:
         life = None if self.node is None else self.node.life
         return None if life is None else life.trimming
+
+    async def leave(self) -> None:
+        """SIGTERM, and the end of its process, as `broker.daemon.fleet` has it."""
+        assert self.node is not None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HAND_OVER_SECONDS):
+                await self.node.leave()
+        life = self.node.life
+        self.kill()
+        if life is not None:
+            with suppress(CatalogError, TimeoutError):
+                async with asyncio.timeout(RESIGN_SECONDS):
+                    await self._catalog.resign(life.me)
 
     def kill(self) -> None:
         """kill -9."""
