@@ -24,6 +24,8 @@ ANSWER_SECONDS = 15.0
 class FleetAuthority:
     """The `TopicAuthority` of a node. Its caller has the image's `changing`."""
 
+    is_shared = True
+
     def __init__(self, reach: FleetReach, image: BrokerImage, shards: int) -> None:
         """`shards` of the fleet."""
         self._reach = reach

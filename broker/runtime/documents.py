@@ -33,6 +33,9 @@ class OutOfDate(NotDecided):
 class FollowsOthers(Protocol):
     """Knows what others decide."""
 
+    is_shared: bool
+    """True in a fleet: other nodes go by what was decided, whatever becomes of it here."""
+
     async def catch_up(self) -> None:
         """Has what others have decided until now; hold no lock of a change. What cannot be had now
         shows when a change is decided.
@@ -51,6 +54,8 @@ class DocumentAuthority(FollowsOthers, Protocol):
 
 class DecidesDocumentsHere:
     """The `DocumentAuthority` of a broker that stands alone."""
+
+    is_shared = False
 
     async def decided(self, name: str, content: bytes) -> None:
         """As it was asked for."""

@@ -53,9 +53,10 @@ class Sweep:
     def _order(self) -> SweepOrder:
         parts, settings = self._parts, self._parts.config.broker_config
         past_ms = settings.horolog_tier_manifest_retention_ms
+        live = frozenset(topic.topic_id for topic in parts.topics.image.topics.values())
         return SweepOrder(
-            frozenset(topic.topic_id for topic in parts.topics.image.topics.values()),
-            parts.topics.deleted,
+            live,
+            parts.topics.deleted - live,
             parts.tier.trash.names(),
             parts.tier.tally.stopped_names(),
             settings.horolog_tier_orphan_min_age_ms,

@@ -36,6 +36,8 @@ class TopicAuthority(FollowsOthers, Protocol):
 class DecidesHere:
     """The `TopicAuthority` of a broker that stands alone."""
 
+    is_shared = False
+
     async def create(self, new: Sequence[NewTopic], settings: str | None) -> None:
         """As it was found."""
 

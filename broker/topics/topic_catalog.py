@@ -131,14 +131,14 @@ class TopicCatalog:
             await self.authority.create(new, changed_settings if is_new else None)
             if is_new:
                 await self._lane.run(self._write_settings, changed_settings)
-            await self._bring_in(new)
+            await self._bring_in(new, is_shared=self.authority.is_shared)
         except StorageError:
             if not self._may_be_stored(new):
                 self._config.restore(settings)
             raise
 
-    async def _bring_in(self, new: Sequence[NewTopic]) -> None:
-        images = await self._lane.run(self._make_topics, new)
+    async def _bring_in(self, new: Sequence[NewTopic], *, is_shared: bool) -> None:
+        images = await self._lane.run(partial(self._make_topics, new, is_shared=is_shared))
         self.image = self.image.with_topics(images)
 
     async def add_partitions(self, counts: Mapping[str, int]) -> None:
@@ -230,6 +230,7 @@ class TopicCatalog:
         Hold `changing`. StorageError: the rest comes when it is asked again.
         """
         wanted = {each.topic_id: each for each in decided}
+        self.deleted -= wanted.keys()
         gone = [name for name, each in self.image.topics.items() if each.topic_id not in wanted]
         if gone:
             await self._take_out(gone)
@@ -239,7 +240,7 @@ class TopicCatalog:
             if each.topic_id not in self.image.by_id
         ]
         if new:
-            await self._bring_in(new)
+            await self._bring_in(new, is_shared=True)
         grown = {
             each.name: each.partition_count
             for each in wanted.values()
@@ -270,10 +271,14 @@ class TopicCatalog:
             self.image = self.image.with_topics([changed])
         return partition
 
-    def _make_topics(self, new: Sequence[NewTopic]) -> list[TopicImage]:
-        """On a lane: the file first, then the directories; undone as a whole when one fails."""
-        before = _state_of(self.image, self.deleted)
+    def _make_topics(self, new: Sequence[NewTopic], *, is_shared: bool) -> list[TopicImage]:
+        """On a lane: the file first, then the directories; undone as a whole when one fails.
+
+        `is_shared`: others have these topics whatever becomes of them here, so none was deleted.
+        """
         entries = {each.name: TopicEntry(each.topic_id, each.partition_count) for each in new}
+        ids = frozenset(entry.topic_id for entry in entries.values())
+        before = _state_of(self.image, self.deleted - ids)
         self._write_state(CatalogState({**before.topics, **entries}, before.deleted))
         made: list[Log] = []
         try:
@@ -285,8 +290,8 @@ class TopicCatalog:
                     made.append(logs[-1])
                 images.append(self._image_of(topic.name, topic.topic_id, logs))
         except StorageError:
-            ids = frozenset(entry.topic_id for entry in entries.values())
-            self._write_state(CatalogState(before.topics, before.deleted | ids))
+            deleted = before.deleted if is_shared else before.deleted | ids
+            self._write_state(CatalogState(before.topics, deleted))
             for log in made:
                 self._undo(log)
             raise
@@ -353,7 +358,8 @@ class TopicCatalog:
             return None
         state = parse(content)
         self._stored = state.topics
-        return state
+        live = {entry.topic_id for entry in state.topics.values()}
+        return CatalogState(state.topics, state.deleted - live)
 
     def _write_state(self, state: CatalogState) -> None:
         self._topics_file.write(render(state))

@@ -59,7 +59,7 @@ class SweepOrder(NamedTuple):
     live: frozenset[UUID]
     """Topics that exist."""
     deleted: frozenset[UUID]
-    """Topics that were deleted: all of theirs is orphaned, manifests too."""
+    """Topics that were deleted: all of theirs is orphaned, manifests too. None that exists is."""
     spared: frozenset[str]
     """Objects that others are about to remove."""
     stopped: frozenset[tuple[str, int]]
@@ -213,7 +213,7 @@ class _Walk:
 
     def _of_partition(self, keys: PartitionKeys, old: list["_Seen"]) -> Iterable[ObjectFacts]:
         order = self._order
-        if keys.topic_id in order.deleted:
+        if keys.topic_id in order.deleted - order.live:
             return [each.facts for each in old]
         if keys.topic_id not in order.live:
             for each in old:

@@ -12,9 +12,10 @@ from broker.tier.tally import TierTally
 from broker.tier.tier import Tier
 from broker.tier.trash import Trash
 from broker.topics.new_topic import NewTopic
-from storage.directory.topics_file import FILE_NAME, parse
+from storage.directory.topics_file import FILE_NAME, CatalogState, parse, render
 from storage.tier.names import PartitionKeys
 from storage.tier.orphans import OrphanSweep
+from tests.support.records.logs import records_of
 from tests.support.tier.memory_store import MemoryStore
 from tests.support.worlds.handler_world import LOG_DIR, World
 
@@ -98,6 +99,26 @@ async def test_a_start_knows_of_deleted_topics(world: SweptWorld) -> None:
     assert parse(again.fs.read_bytes(f"{LOG_DIR}/{FILE_NAME}")).deleted == {GONE}
     assert await again.round() == {mine}
     assert await again.round() == set()
+
+
+async def test_a_topic_that_exists_is_not_deleted_though_the_file_says_so(
+    world: SweptWorld,
+) -> None:
+    """A file of a node that could not make it at once, and then could."""
+    path = f"{LOG_DIR}/{FILE_NAME}"
+    await world.produce(b"kept", topic="kept")
+    both = CatalogState(parse(world.fs.read_bytes(path)).topics, frozenset((GONE, KEPT)))
+    world.fs.write_atomically(path, render(both))
+    again = SweptWorld(fs=world.fs.after_kill())
+    assert [each.value for each in records_of(again.partition("kept").log)] == [b"kept"]
+    assert again.broker.topics.deleted == frozenset()
+
+
+async def test_a_sweep_asks_for_no_topic_that_exists(world: SweptWorld) -> None:
+    world.broker.topics.deleted = frozenset((KEPT, OTHER))
+    order = world.sweep._order()
+    assert order.live == {GONE, KEPT}
+    assert order.deleted == {OTHER}
 
 
 async def test_a_broker_without_a_tier_keeps_no_ids(world: SweptWorld) -> None:

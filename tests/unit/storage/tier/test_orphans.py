@@ -238,6 +238,16 @@ def test_all_of_a_deleted_topic_goes_and_is_forgotten(scene: Scene) -> None:
     assert scene.round(deleted).forgotten == {TOPIC_ID}
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_topic_that_exists_stays_whatever_else_is_said(scene: Scene, is_shared: bool) -> None:
+    before = set(scene.objects.objects)
+    both = ORDER._replace(deleted=frozenset((TOPIC_ID,)), is_shared=is_shared)
+    assert TOPIC_ID in both.live
+    for _ in range(3):
+        assert not scene.round(both).orphans.objects
+    assert set(scene.objects.objects) == before
+
+
 def test_a_topic_that_is_not_known_is_shown_and_stays(scene: Scene) -> None:
     before = set(scene.objects.objects)
     unknown = ORDER._replace(live=frozenset())
