@@ -7,6 +7,7 @@ broker at run time. A change is checked whole before any of it counts. Nothing i
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -150,7 +151,7 @@ class ConfigStore:
         """The settings of all groups, or of all subscriptions, by name: not to be changed."""
         return self._overrides.of(kind)
 
-    def topics_with_overrides(self) -> Collection[str]:
+    def topics_with_overrides(self) -> AbstractSet[str]:
         """The topics that have settings of their own."""
         return self._overrides.topics.keys()
 
@@ -226,6 +227,22 @@ class ConfigStore:
             return
         for listener in self._listeners:
             listener(change.topic)
+
+    def text_with(self, topics: Mapping[str, Mapping[str, str | None]]) -> str:
+        """The text of `serialise` with these overrides of topics, and no others of theirs.
+
+        Nothing changes. ConfigError for a wrong name or value.
+        """
+        after = self._overrides
+        for topic, overrides in topics.items():
+            after = after.with_topic(topic, replaced(overrides, topic_name))
+        return after.serialise()
+
+    def use_topics(self, topics: Mapping[str, Mapping[str, str | None]]) -> None:
+        """Lets overrides of topics count that were judged, and no others of theirs."""
+        for topic, overrides in topics.items():
+            after = self._overrides.with_topic(topic, replaced(overrides, topic_name))
+            self.commit(SettingsChange(self._overrides, after, ResourceKind.TOPIC, topic))
 
     def set_topic(self, topic: str, overrides: Mapping[str, str | None]) -> None:
         """Checks and commits the overrides of `topic`; raises as `prepare_topic`."""

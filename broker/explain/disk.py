@@ -91,8 +91,10 @@ PAGES: Mapping[str, Page] = {
         formerly="old_segments_written_anew",
     ),
     "settings_left_behind": Page(
-        "A topic was deleted, but its settings are still in horolog-config.json: the disk refused. "
-        "The next start drops them."
+        "A topic was deleted, but its settings are still stored: the disk refused, or in a fleet "
+        "another node changed settings at that moment, or PostgreSQL did not answer. No topic gets "
+        "them: one of that name that is made again has its own, and a broker alone drops them at "
+        "the next start."
     ),
     "directories_left_behind": Page(
         "A topic was deleted, but directories of it could not be renamed away. Clients do not see "

@@ -32,13 +32,13 @@ class FleetAuthority:
         self._image = image
         self._shards = shards
 
-    async def create(self, new: Sequence[NewTopic], settings: str | None) -> None:
-        """As the port has it. NotDecided, and none of them is there unless that is unknown."""
+    async def create(self, new: Sequence[NewTopic], settings: str) -> None:
+        """As the port has it. NotDecided, and none of them is there unless that is unknown.
+
+        Settings that stay as they are go with them, too: they are decided to be those still.
+        """
         rows = [TopicRow(each.topic_id, each.name, self._shards_of(each)) for each in new]
-        document = None
-        if settings is not None:
-            version = self._image.documents.get(SETTINGS, 0) + 1
-            document = Document(SETTINGS, version, settings.encode())
+        document = self._image.next_settings(settings.encode())
         order = NewTopics(rows, document)
         answer = await self._asked(lambda: self._reach.catalog.create_topics(order))
         if answer is TopicAnswer.TAKEN:
@@ -46,8 +46,7 @@ class FleetAuthority:
             raise OutOfDate(f"another node has just made a topic of {names}")
         if answer is TopicAnswer.CHANGED:
             raise self._refusal(SETTINGS)
-        if document is not None:
-            self._image.documents[SETTINGS] = document.version
+        self._image.note(document)
 
     async def grow(self, counts: Mapping[UUID, int]) -> None:
         """As the port has it."""
@@ -74,7 +73,7 @@ class FleetAuthority:
         document = Document(name, version, content)
         if not await self._asked(lambda: self._reach.catalog.put_document(document)):
             raise self._refusal(name)
-        self._image.documents[name] = version
+        self._image.note(document)
 
     async def catch_up(self) -> None:
         """As `FollowsOthers` has it."""

@@ -79,6 +79,8 @@ class BrokerImage:
         """Of the rows that are here."""
         self.documents: dict[str, int] = {}
         """Versions of the documents that are here."""
+        self._settings: bytes | None = None
+        """Content of that document, as it is here."""
         self.unreadable: frozenset[str] = frozenset()
         """Documents that this node cannot have as they are now."""
         self.followers: dict[str, Follower] = {SETTINGS: self._follow_settings}
@@ -133,6 +135,17 @@ class BrokerImage:
             self._on_nodes(living, gone)
             self._served.led_elsewhere(self.rows, {each.shard_id: each for each in shards})
 
+    def note(self, document: Document) -> None:
+        """A document is here: it was decided by this node, or followed."""
+        self.documents[document.name] = document.version
+        if document.name == SETTINGS:
+            self._settings = document.content
+
+    def next_settings(self, content: bytes) -> Document:
+        """The document of settings with this content: the one that is here, or the one after it."""
+        version = self.documents.get(SETTINGS, 0)
+        return Document(SETTINGS, version + (content != self._settings), content)
+
     async def _follow(self) -> None:
         rows = await self._catalog.topics()
         await self._follow_documents()
@@ -140,6 +153,8 @@ class BrokerImage:
         decided = [DecidedTopic(each[0], each.name, len(each.shards)) for each in rows.topics]
         gone = await self._topics.follow(decided)
         self.rows, self.version = rows.topics, rows.version
+        if SETTINGS in self.unreadable:  # which say what topics made again have
+            self._topics.forget_settings(gone)
         if gone:
             self._on_deleted(gone, frozenset(before[name] for name in gone))
 
@@ -148,7 +163,7 @@ class BrokerImage:
         for each in await self._catalog.documents(self.documents):
             follower = self.followers.get(each.name)
             if follower is None or await _followed(follower, each):
-                self.documents[each.name] = each.version
+                self.note(each)
             else:
                 unreadable.add(each.name)
         self.unreadable = frozenset(unreadable)

@@ -17,10 +17,9 @@ class TopicAuthority(FollowsOthers, Protocol):
     nobody knows; OutOfDate, and nothing is decided: another node has changed what it was made of.
     """
 
-    async def create(self, new: Sequence[NewTopic], settings: str | None) -> None:
-        """Topics that this node found possible, and all settings with theirs; None: as they were.
-
-        All of it, or nothing.
+    async def create(self, new: Sequence[NewTopic], settings: str) -> None:
+        """Topics that this node found possible, and all settings with theirs, and with none that
+        an earlier topic of such a name had. All of it, or nothing.
         """
 
     async def grow(self, counts: Mapping[UUID, int]) -> None:
@@ -38,7 +37,7 @@ class DecidesHere:
 
     is_shared = False
 
-    async def create(self, new: Sequence[NewTopic], settings: str | None) -> None:
+    async def create(self, new: Sequence[NewTopic], settings: str) -> None:
         """As it was found."""
 
     async def grow(self, counts: Mapping[UUID, int]) -> None:

@@ -120,20 +120,17 @@ class TopicCatalog:
         """
         if not new:
             return
-        settings = self._config.serialise()
-        for topic in new:
-            self._config.remove_topic(topic.name)  # what a refused one has left
-            if topic.overrides:
-                self._config.set_topic(topic.name, topic.overrides)
-        changed_settings = self._config.serialise()
+        settings, is_shared = self._config.serialise(), self.authority.is_shared
+        overrides = {each.name: each.overrides for each in new}
+        changed_settings = self._config.text_with(overrides)
+        await self.authority.create(new, changed_settings)
+        self._config.use_topics(overrides)
         try:
-            is_new = not self._settings_file.holds(changed_settings.encode())
-            await self.authority.create(new, changed_settings if is_new else None)
-            if is_new:
+            if not self._settings_file.holds(changed_settings.encode()):
                 await self._lane.run(self._write_settings, changed_settings)
-            await self._bring_in(new, is_shared=self.authority.is_shared)
+            await self._bring_in(new, is_shared=is_shared)
         except StorageError:
-            if not self._may_be_stored(new):
+            if not is_shared and not self._may_be_stored(new):
                 self._config.restore(settings)
             raise
 
@@ -166,6 +163,25 @@ class TopicCatalog:
             return
         await self.authority.delete([self.image.topics[name].topic_id for name in names])
         await self._take_out(names)
+        try:
+            await self._drop_settings(names)
+        except StorageError as error:
+            event("settings_left_behind", "warning", topics=list(names), error=error)
+
+    async def _drop_settings(self, names: Sequence[str]) -> None:
+        """Takes out those of topics that were deleted. In a fleet its document goes first, and the
+        nodes that follow the deletion change nothing: to each what it has followed is all there is.
+        """
+        if not self._config.topics_with_overrides().isdisjoint(names):
+            text = self._config.text_with({each: {} for each in names})
+            await self.authority.settings(text)
+            self.forget_settings(names)
+            await self._lane.run(self._write_settings, text)
+
+    def forget_settings(self, names: Iterable[str]) -> None:
+        """Topics have none of their own."""
+        for name in names:
+            self._config.remove_topic(name)
 
     async def _take_out(self, names: Sequence[str]) -> None:
         image = self.image
@@ -182,11 +198,6 @@ class TopicCatalog:
             each.writer.went_away()  # a write to one may wait for another
         for topic in topics:
             await self._remove_logs(topic)
-            self._config.remove_topic(topic.name)
-        try:
-            await self._lane.run(self._write_settings, self._config.serialise())
-        except StorageError as error:
-            event("settings_left_behind", "warning", topics=list(names), error=error)
 
     async def _remove_logs(self, topic: TopicImage) -> None:
         """Each log when its last writer is done; then the file may forget the topic's id, unless

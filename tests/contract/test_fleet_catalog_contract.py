@@ -325,6 +325,20 @@ async def test_topics_come_with_their_settings_or_not_at_all(catalog: FleetCatal
     ]  # fmt: skip
 
 
+async def test_topics_whose_settings_stay_as_they_are_need_them_to_be_those_still(
+    catalog: FleetCatalog,
+) -> None:
+    first, second = Document("settings", 1, b"one"), Document("settings", 2, b"two")
+    assert await catalog.put_document(first)
+    assert await catalog.create_topics(new("t", 1)._replace(settings=first)) is TopicAnswer.OK
+    assert await catalog.documents({}) == [first]
+    assert await catalog.put_document(second)
+    late = new("u", 1, topic_id=UUID(int=8))._replace(settings=first)
+    assert await catalog.create_topics(late) is TopicAnswer.CHANGED
+    assert [each.name for each in (await catalog.topics()).topics] == ["t"]
+    assert await catalog.documents({}) == [second]
+
+
 async def test_a_deleted_topic_takes_its_commits_along(catalog: FleetCatalog) -> None:
     owner = await owner_of_all(catalog)
     await catalog.commit(owner.commit(1, span(A, 0, 4)))

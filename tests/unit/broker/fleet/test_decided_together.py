@@ -116,7 +116,7 @@ async def test_a_topic_that_is_made_once_more_elsewhere_keeps_its_settings(
     await one.create("t", **{"retention.ms": "5000"})
     [document] = await one.rows.documents({})
     await two.broker.topics.follow_settings(document.content.decode())
-    two.image.documents["settings"] = document.version
+    two.image.note(document)
     for name in ("t", "other"):
         with pytest.raises(NotDecided):
             async with two.broker.topics.changing:
