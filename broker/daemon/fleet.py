@@ -99,7 +99,7 @@ class SharedDocument(Protocol):
     authority: DocumentAuthority
 
     async def follow(self, content: bytes) -> None:
-        """Has what was decided. ConfigError, CorruptCheckpoint, NewerFormat, DiskError."""
+        """Has what was decided. ConfigError, CorruptCheckpoint, NewerFormat."""
 
 
 class Fleet:

@@ -29,7 +29,8 @@ PAGES: Mapping[str, Page] = {
     ),
     "fleet_round_failed": Page(
         "A look at the other nodes and at its own partitions, or a checkpoint, ended in an error "
-        "of PostgreSQL or the store. The next round tries again; nothing is lost.",
+        "of PostgreSQL or the store, or the disk refused a topic that was made: the others are "
+        "served. The next round tries again; nothing is lost.",
         "Read the reason if it goes on.",
     ),
     "transaction_not_joined": Page(
@@ -78,5 +79,11 @@ PAGES: Mapping[str, Page] = {
         "Settings that were made on another node cannot be had here: this node's own settings or "
         "version do not allow them. It goes on with those that it has.",
         "Read the reason; give all nodes the same version and the same settings.",
+    ),
+    "fleet_copy_not_written": Page(
+        "What was decided in the fleet (users, ACLs, quotas, tokens or settings: document) counts "
+        "on this node, but its disk refused the copy. Nothing is lost: PostgreSQL has it, and a "
+        "start asks there before it serves clients.",
+        "Look at the disk.",
     ),
 }

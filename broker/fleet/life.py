@@ -198,7 +198,7 @@ class Life:
 
     async def _look(self) -> None:
         catalog = self._reach.catalog
-        await self._image.follow(self._metadata_version)
+        await self._follow_image()
         silent = await self._watch.look(is_alive=self.is_held)
         is_leaving = self.is_leaving
         if is_leaving:  # first: who does not know would give back what is given here
@@ -228,6 +228,13 @@ class Life:
             )  # fmt: skip
         self.is_empty = is_leaving and not chosen.gifts
         _report(not_loaded)
+
+    async def _follow_image(self) -> None:
+        """As far as this node can: while its disk refuses a topic it serves the others."""
+        try:
+            await self._image.follow(self._metadata_version)
+        except StorageError as error:
+            event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
 
     def _load_terms(self) -> LoadTerms:
         """None moves for its load before the nodes have reported twice after the last one."""

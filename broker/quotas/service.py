@@ -6,6 +6,7 @@ None as long as nobody has a limit.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker.quotas.arrivals import ArrivalQuota
@@ -13,7 +14,12 @@ from broker.quotas.enforcement import Enforcement, Mute, Throttled
 from broker.quotas.mutations import Allowance
 from broker.quotas.quota_file import FILE_NAME, parse, render
 from broker.quotas.table import QuotaTable
-from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, on_the_newest
+from broker.runtime.documents import (
+    DecidesDocumentsHere,
+    DocumentAuthority,
+    keep,
+    on_the_newest,
+)
 
 if TYPE_CHECKING:
     from broker.runtime.lanes import DiskLane
@@ -93,15 +99,17 @@ class Quotas:
         """Makes `table` durable, then lets it count. Hold `changing`. Raises StorageError."""
         if table != self.table:
             await self.authority.decided(DOCUMENT, render(table))
-            await self._lane.run(self._write, table)
-            self._publish(table)
+            await self._use(table, is_shared=self.authority.is_shared)
 
     async def follow(self, content: bytes) -> None:
         """Has the quotas that an authority has decided. CorruptCheckpoint, NewerFormat."""
         table = parse(DOCUMENT, content.decode())
         async with self.changing:
-            await self._lane.run(self._write, table)
-            self._publish(table)
+            await self._use(table, is_shared=True)
+
+    async def _use(self, table: QuotaTable, *, is_shared: bool) -> None:
+        write = partial(self._lane.run, self._write, table)
+        await keep(DOCUMENT, partial(self._publish, table), write, is_shared=is_shared)
 
     def _publish(self, table: QuotaTable) -> None:
         self.table = table

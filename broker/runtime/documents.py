@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
+from broker.runtime.event_log import event
 from storage.errors import StorageError
 
 T = TypeVar("T")
@@ -62,6 +63,25 @@ class DecidesDocumentsHere:
 
     async def catch_up(self) -> None:
         """There are no others."""
+
+
+async def keep(
+    name: str, count: Callable[[], None], write: Callable[[], Awaitable[None]], *, is_shared: bool
+) -> None:
+    """Has a document count that was decided, and be in its file.
+
+    A broker alone has its file alone: StorageError, and it does not count. In a fleet (`is_shared`)
+    its row is durable already: it counts at once on whatever disk, since this node goes by its
+    version from now on. The file is a copy, which no start serves clients by.
+    """
+    if not is_shared:
+        await write()
+    count()
+    if is_shared:
+        try:
+            await write()
+        except StorageError as error:
+            event("fleet_copy_not_written", "warning", document=name, error=error)
 
 
 async def on_the_newest(

@@ -6,10 +6,16 @@ A change is checked, written, and then counts for every connection at once. With
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, on_the_newest
+from broker.runtime.documents import (
+    DecidesDocumentsHere,
+    DocumentAuthority,
+    keep,
+    on_the_newest,
+)
 from broker.runtime.principals import Principal
 from broker.runtime.rights import RIGHTS, Asker
 from broker.security.acl import Acl, address_of
@@ -97,8 +103,7 @@ class Authority:
         """Has the entries that an authority has decided. CorruptCheckpoint, NewerFormat."""
         book = parse(DOCUMENT, content.decode())
         async with self._changing:
-            await self._lane.run(self._write, content)
-            self._replace(book)
+            await self._use(book, content, is_shared=True)
 
     def rights_of(self, principal: Principal, host: str) -> "AclRights | None":
         """The rights of a user at an address; None where everything is allowed to everybody.
@@ -119,8 +124,11 @@ class Authority:
     async def _decide(self, book: AclBook) -> None:
         content = await self._lane.run(render, book)
         await self.authority.decided(DOCUMENT, content)
-        await self._lane.run(self._write, content)
-        self._replace(book)
+        await self._use(book, content, is_shared=self.authority.is_shared)
+
+    async def _use(self, book: AclBook, content: bytes, *, is_shared: bool) -> None:
+        write = partial(self._lane.run, self._write, content)
+        await keep(DOCUMENT, partial(self._replace, book), write, is_shared=is_shared)
 
     def _replace(self, book: AclBook) -> None:
         """The entries of `book` count from now on."""

@@ -8,10 +8,16 @@ import asyncio
 import hmac
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority, on_the_newest
+from broker.runtime.documents import (
+    DecidesDocumentsHere,
+    DocumentAuthority,
+    keep,
+    on_the_newest,
+)
 from broker.security.credentials import (
     MIN_ITERATIONS,
     Credential,
@@ -73,16 +79,19 @@ class Users:
         if rows != self._rows:
             table = self._table.with_rows(rows)
             await self.authority.decided(DOCUMENT, render(table))
-            await self._use(table)
+            await self._use(table, is_shared=self.authority.is_shared)
 
     async def follow(self, content: bytes) -> None:
         """Has the users that an authority has decided. CorruptCheckpoint, NewerFormat."""
         table = parse(DOCUMENT, content.decode())
         async with self.changing:
-            await self._use(table)
+            await self._use(table, is_shared=True)
 
-    async def _use(self, table: UserTable) -> None:
-        await self._lane.run(self._file.write, table)
+    async def _use(self, table: UserTable, *, is_shared: bool) -> None:
+        write = partial(self._lane.run, self._file.write, table)
+        await keep(DOCUMENT, partial(self._replace, table), write, is_shared=is_shared)
+
+    def _replace(self, table: UserTable) -> None:
         before = self._rows
         self._publish(table)
         for key in before.keys() - table.rows.keys():

@@ -23,6 +23,7 @@ from itertools import chain
 from uuid import UUID
 
 from broker.partitions.partition import Partition
+from broker.runtime.documents import keep
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.runtime.lanes import DiskLane
@@ -127,7 +128,7 @@ class TopicCatalog:
         self._config.use_topics(overrides)
         try:
             if not self._settings_file.holds(changed_settings.encode()):
-                await self._lane.run(self._write_settings, changed_settings)
+                await self._keep_settings(changed_settings, _nothing, is_shared=is_shared)
             await self._bring_in(new, is_shared=is_shared)
         except StorageError:
             if not is_shared and not self._may_be_stored(new):
@@ -228,12 +229,16 @@ class TopicCatalog:
 
     async def alter_settings(self, change: SettingsChange) -> None:
         """Makes a checked change of settings durable, then lets it count. Hold `changing`."""
-        await self._store_settings(change.serialise())
-        self._config.commit(change)
-
-    async def _store_settings(self, text: str) -> None:
+        text = change.serialise()
         await self.authority.settings(text)
-        await self._lane.run(self._write_settings, text)
+        count = partial(self._config.commit, change)
+        await self._keep_settings(text, count, is_shared=self.authority.is_shared)
+
+    async def _keep_settings(
+        self, text: str, count: Callable[[], None], *, is_shared: bool
+    ) -> None:
+        write = partial(self._lane.run, self._write_settings, text)
+        await keep("settings", count, write, is_shared=is_shared)
 
     async def follow(self, decided: Iterable[DecidedTopic]) -> Sequence[str]:
         """Has the topics that an authority has decided, and no others; names of those that went.
@@ -264,11 +269,10 @@ class TopicCatalog:
     async def follow_settings(self, text: str) -> None:
         """Has the settings that an authority has decided. Hold `changing`.
 
-        ConfigError when this node cannot have them, StorageError; then it keeps those it has.
+        ConfigError when this node cannot have them; then it keeps those it has.
         """
         if text != self._config.serialise():
-            self._config.follow(text)
-            await self._lane.run(self._write_settings, text)
+            await self._keep_settings(text, partial(self._config.follow, text), is_shared=True)
 
     def put_in_service(self, log: Log) -> Partition:
         """The partition of a log, which takes the place of one with a log from before."""
@@ -381,6 +385,10 @@ class TopicCatalog:
 
     def _path(self, name: str) -> str:
         return f"{self._lane.log_dir}/{name}"
+
+
+def _nothing() -> None:
+    """Leaves settings as they are, which count already."""
 
 
 def _take_offline(topics: Iterable[TopicImage], error: StorageError) -> None:

@@ -16,6 +16,7 @@ from broker.runtime.documents import (
     DecidesDocumentsHere,
     DocumentAuthority,
     NotDecided,
+    keep,
     on_the_newest,
 )
 from broker.security.credentials import Credential, Mechanism
@@ -157,20 +158,10 @@ class Tokens:
                     await self._remove(ended)
 
     async def follow(self, content: bytes) -> None:
-        """Has the tokens that an authority has decided. CorruptCheckpoint, NewerFormat, DiskError.
-
-        Sessions of those that are gone, or end earlier, end with them.
-        """
+        """Has the tokens that an authority has decided. CorruptCheckpoint, NewerFormat."""
         async with self._changing:
-            before = self._table
-            table = await self._lane.run(_parsed, before.secret, content)
-            await self._write(table, content)
-            for token_id, was in before.rows.items():
-                now = self._table.rows.get(token_id)
-                if now is None:
-                    self.on_removed(TokenKey(token_id))
-                elif now.expires_ms < was.expires_ms:
-                    self.on_ending(TokenKey(token_id), now.expires_ms)
+            table = await self._lane.run(_parsed, self._table.secret, content)
+            await self._use(table, content, is_shared=True)
 
     def _living(self, token_id: str) -> DelegationToken | None:
         """The token of this id, if a log-in by it is good now."""
@@ -188,15 +179,10 @@ class Tokens:
     async def _end_at(self, token: DelegationToken, expires_ms: int) -> int:
         changed = token.ending(expires_ms)
         await self._decide(partial(self._table.with_token, changed))
-        if changed.expires_ms < token.expires_ms:
-            self.on_ending(TokenKey(token.token_id), changed.expires_ms)
         return changed.expires_ms
 
     async def _remove(self, tokens: list[DelegationToken]) -> None:
-        """Durable first; then their connections end."""
         await self._decide(partial(self._table.without, tokens))
-        for each in tokens:
-            self.on_removed(TokenKey(each.token_id))
 
     def _made(self, wish: Wish, secret: TokenSecret) -> DelegationToken:
         """On a patient lane: deriving passwords takes milliseconds."""
@@ -218,14 +204,24 @@ class Tokens:
         )
 
     async def _decide(self, change: Callable[[], TokenTable]) -> None:
-        """The next table, made on the lane, counts when it is decided and written. StorageError."""
+        """The next table, made on the lane, counts when it is decided. StorageError."""
         table, content = await self._lane.run(_rendered, change)
         await self.authority.decided(DOCUMENT, content)
-        await self._write(table, content)
+        await self._use(table, content, is_shared=self.authority.is_shared)
 
-    async def _write(self, table: TokenTable, content: bytes) -> None:
-        await self._lane.run(self._env.fs.write_atomically, self._path(), content)
-        self._table = table
+    async def _use(self, table: TokenTable, content: bytes, *, is_shared: bool) -> None:
+        write = partial(self._lane.run, self._env.fs.write_atomically, self._path(), content)
+        await keep(DOCUMENT, partial(self._replace, table), write, is_shared=is_shared)
+
+    def _replace(self, table: TokenTable) -> None:
+        """Sessions of those that are gone, or end earlier, end with them."""
+        before, self._table = self._table, table
+        for token_id, was in before.rows.items():
+            now = table.rows.get(token_id)
+            if now is None:
+                self.on_removed(TokenKey(token_id))
+            elif now.expires_ms < was.expires_ms:
+                self.on_ending(TokenKey(token_id), now.expires_ms)
 
     def _check_room(self, owner: str) -> None:
         if len(self._table) >= MAX_TOKENS:

@@ -23,6 +23,7 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.committer import NotCommitted
 from broker.fleet.frame import CorruptFrame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
+from storage.errors import DiskError
 from storage.tier.port import ObjectMissing
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.machines.sim_host import Disk, SimHost, SimLog, Value
@@ -116,6 +117,16 @@ class CountedReads:
         return []
 
 
+class FullDisk(Looks):
+    """A node whose disk refuses a topic that was just made; it has the others."""
+
+    async def follow(self, metadata_version: int) -> None:
+        raise DiskError("bad-0", "mkdir", "no space", 28)
+
+    def knows(self, row: PartitionRow) -> bool:
+        return row.topic == "good"
+
+
 ERRORS = pytest.mark.parametrize("error", [MISSING, CorruptFrame("it is cut"), KeyError("bug")])
 
 
@@ -131,6 +142,29 @@ def test_one_that_cannot_be_loaded_stops_neither_looks_nor_others(error: Excepti
         host.error = None
         await asyncio.sleep(6)
         assert set(host.served) == {PartitionKey(GOOD, 0), PartitionKey(BAD, 0)}
+        await node.stop()
+
+    run_virtual(story())
+
+
+def test_a_topic_that_the_disk_refuses_keeps_the_node_from_no_other() -> None:
+    """Others give it shards while it renews its lease, and watch it: it is to do its part."""
+
+    async def story() -> None:
+        rows = await rows_with(*TOPICS)
+        host, looks = SimHost(Disk()), FullDisk()
+        node = SmallNode(rows, 1, host, looks)
+        await asyncio.sleep(5)
+        assert owners(rows) == [1, 1, 1, 1]
+        assert list(host.served) == [PartitionKey(GOOD, 0)], "the other one is not known"
+        assert len(looks.seen_at) > 20
+        other = SmallNode(rows, 2, SimHost(Disk()))
+        await asyncio.sleep(5)
+        assert Counter(owners(rows)) == {1: 2, 2: 2}
+        await other.stop()
+        await asyncio.sleep(20)
+        assert owners(rows) == [1, 1, 1, 1], "it fences who is gone"
+        assert node.tally.lives == 1
         await node.stop()
 
     run_virtual(story())
