@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from typing import TypeVar
 from uuid import UUID
 
@@ -31,6 +32,8 @@ class FleetAuthority:
         self._reach = reach
         self._image = image
         self._shards = shards
+        self._is_behind = False
+        """Others may have decided what could not be had when it was asked for last."""
 
     async def create(self, new: Sequence[NewTopic], settings: str) -> None:
         """As the port has it. NotDecided, and none of them is there unless that is unknown.
@@ -77,9 +80,19 @@ class FleetAuthority:
 
     async def catch_up(self) -> None:
         """As `FollowsOthers` has it."""
+        version: float = inf
         with suppress(CatalogError, StorageError, TimeoutError):  # as it will be to the change
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._image.follow(await self._reach.catalog.version())
+                version = await self._reach.catalog.version()
+                await self._image.follow(version)
+        self._is_behind = self._image.documents_version < version
+
+    def check_known(self, name: str) -> None:
+        """As `DocumentAuthority` has it."""
+        if name in self._image.unreadable:
+            raise self._refusal(name)
+        if self._is_behind:
+            raise NotDecided(f"nobody said whether another node has changed {name}: try again")
 
     async def producer_ids(self, count: int) -> int:
         """The first of so many ids in a row that nobody ever gets again. NotDecided."""

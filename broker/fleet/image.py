@@ -77,6 +77,8 @@ class BrokerImage:
         self._following: set[asyncio.Future[None]] = set()
         self.version = -1
         """Of the rows that are here."""
+        self.documents_version = -1
+        """Version of the rows of which at least the documents are here."""
         self.documents: dict[str, int] = {}
         """Versions of the documents that are here."""
         self._settings: bytes | None = None
@@ -149,6 +151,7 @@ class BrokerImage:
     async def _follow(self) -> None:
         rows = await self._catalog.topics()
         await self._follow_documents()
+        self.documents_version = rows.version
         before = {name: each.topic_id for name, each in self._topics.image.topics.items()}
         decided = [DecidedTopic(each[0], each.name, len(each.shards)) for each in rows.topics]
         gone = await self._topics.follow(decided)

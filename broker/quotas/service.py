@@ -97,7 +97,9 @@ class Quotas:
 
     async def store(self, table: QuotaTable) -> None:
         """Makes `table` durable, then lets it count. Hold `changing`. Raises StorageError."""
-        if table != self.table:
+        if table == self.table:
+            self.authority.check_known(DOCUMENT)
+        else:
             await self.authority.decided(DOCUMENT, render(table))
             await self._use(table, is_shared=self.authority.is_shared)
 

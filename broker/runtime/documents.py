@@ -52,6 +52,11 @@ class DocumentAuthority(FollowsOthers, Protocol):
         OutOfDate, and it is not: another node has changed what it was made of.
         """
 
+    def check_known(self, name: str) -> None:
+        """A document is here as it was when `catch_up` was asked last: who finds nothing to change
+        in it may say so. NotDecided when that could not be had.
+        """
+
 
 class DecidesDocumentsHere:
     """The `DocumentAuthority` of a broker that stands alone."""
@@ -60,6 +65,9 @@ class DecidesDocumentsHere:
 
     async def decided(self, name: str, content: bytes) -> None:
         """As it was asked for."""
+
+    def check_known(self, name: str) -> None:
+        """There are no others who change it."""
 
     async def catch_up(self) -> None:
         """There are no others."""

@@ -82,6 +82,8 @@ class Authority:
         async def add() -> None:
             if any(each not in self.book for each in acls):
                 await self._decide(await self._lane.run(_added, self.book, acls))
+            else:
+                self.authority.check_known(DOCUMENT)
 
         await on_the_newest(self.authority, self._changing, add)
 
@@ -95,6 +97,8 @@ class Authority:
             found, book = await self._lane.run(_removed, self.book, filters)
             if book is not self.book:
                 await self._decide(book)
+            else:
+                self.authority.check_known(DOCUMENT)
             return found
 
         return await on_the_newest(self.authority, self._changing, remove)
