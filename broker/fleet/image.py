@@ -1,7 +1,7 @@
 """Topics, settings and leaders of a fleet, as its rows have them, in the image of this node."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -154,12 +154,19 @@ class BrokerImage:
         self.documents_version = rows.version
         before = {name: each.topic_id for name, each in self._topics.image.topics.items()}
         decided = [DecidedTopic(each[0], each.name, len(each.shards)) for each in rows.topics]
-        gone = await self._topics.follow(decided)
+        try:
+            await self._topics.follow(decided)
+        finally:  # those that went have gone also where another could not be made
+            self._have_gone(before)
         self.rows, self.version = rows.topics, rows.version
+
+    def _have_gone(self, before: Mapping[str, UUID]) -> None:
+        there = self._topics.image.by_id
+        gone = {name: topic_id for name, topic_id in before.items() if topic_id not in there}
         if SETTINGS in self.unreadable:  # which say what topics made again have
             self._topics.forget_settings(gone)
         if gone:
-            self._on_deleted(gone, frozenset(before[name] for name in gone))
+            self._on_deleted(list(gone), frozenset(gone.values()))
 
     async def _follow_documents(self) -> None:
         unreadable = set()

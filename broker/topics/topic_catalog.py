@@ -240,8 +240,8 @@ class TopicCatalog:
         write = partial(self._lane.run, self._write_settings, text)
         await keep("settings", count, write, is_shared=is_shared)
 
-    async def follow(self, decided: Iterable[DecidedTopic]) -> Sequence[str]:
-        """Has the topics that an authority has decided, and no others; names of those that went.
+    async def follow(self, decided: Iterable[DecidedTopic]) -> None:
+        """Has the topics that an authority has decided, and no others.
 
         Hold `changing`. StorageError: the rest comes when it is asked again.
         """
@@ -264,7 +264,6 @@ class TopicCatalog:
         }
         if grown:
             await self._grow(grown)
-        return gone
 
     async def follow_settings(self, text: str) -> None:
         """Has the settings that an authority has decided. Hold `changing`.

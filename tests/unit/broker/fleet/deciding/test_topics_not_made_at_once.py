@@ -55,6 +55,22 @@ async def test_nor_one_that_could_not_be_made_where_it_was_decided() -> None:
     assert not one.broker.topics.deleted
 
 
+async def test_one_that_went_in_the_same_round_has_gone() -> None:
+    """For groups, share groups and counts of it."""
+    one, two = two_nodes()
+    await one.create("t")
+    await two.catches_up()
+    async with one.broker.topics.changing:
+        await one.broker.topics.delete(["t"])
+    await one.create("u")
+    with full_disk(two), pytest.raises(DiskError):
+        await two.catches_up()
+    assert two.deleted == ["t"]
+    await two.catches_up()
+    assert two.deleted == ["t"], "once"
+    assert two.shapes() == {"u": 1}
+
+
 @pytest.mark.parametrize("is_here", [False, True])
 async def test_one_that_was_taken_for_deleted_is_not_once_the_rows_have_it(is_here: bool) -> None:
     one, two = two_nodes()
