@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +9,6 @@ import pytest
 
 from broker.fleet.catalog.rows import (
     CommitAnswer,
-    CommitId,
     OwnedShard,
     PartitionKey,
     PartitionRow,
@@ -22,6 +20,7 @@ from broker.fleet.times import FleetTimes
 from broker.runtime.lanes import DiskLanes
 from storage.log.log import Log
 from tests.support.fleet.logs_alone import LogsAlone
+from tests.support.fleet.machines.commit_store import CommitsInMemory
 from tests.support.fleet.machines.sim_host import Disk, SimHost, Value
 from tests.support.fleet.node_services import two_nodes
 from tests.support.fleet.small_fleet import TIMES, SmallNode, rows_with
@@ -31,33 +30,10 @@ GOES, STAYS = UUID(int=100), UUID(int=101)
 TOPICS = TopicRow(GOES, "goes", [0]), TopicRow(STAYS, "stays", [1])
 
 
-class SlowObjects:
-    """A store that takes its time."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-
-    async def put(self, commit_id: CommitId, body: bytes) -> str:
-        await asyncio.sleep(0.5)
-        key = f"wal/{len(self.objects)}"
-        self.objects[key] = body
-        return key
-
-    async def get(self, key: str) -> bytes:
-        return self.objects[key]
-
-    async def remove(self, keys: Sequence[str]) -> None:
-        for key in keys:
-            self.objects.pop(key, None)
-
-    async def all(self) -> Sequence[tuple[str, int]]:
-        return []
-
-
 async def written_and_deleted(times: FleetTimes) -> tuple[SmallNode, list[BaseException | None]]:
     """Two topics of one node are written to, and one goes while an object is being put."""
     rows, host = await rows_with(*TOPICS), SimHost(Disk())
-    node = SmallNode(rows, 1, host, store=SlowObjects(), times=times)
+    node = SmallNode(rows, 1, host, store=CommitsInMemory(0.5), times=times)
     await asyncio.sleep(0.05)
     answers: list[BaseException | None] = []
     assert node.node.life is not None

@@ -5,12 +5,10 @@ What was written in between would be cut at the second load, and its commit migh
 
 import asyncio
 import random
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from broker.fleet.catalog.rows import (
-    CommitId,
     NodeAddress,
     OwnedShard,
     PartitionKey,
@@ -19,6 +17,7 @@ from broker.fleet.catalog.rows import (
     TopicRow,
 )
 from broker.fleet.host import BytesOf, OwnedLog
+from tests.support.fleet.machines.commit_store import CommitsInMemory
 from tests.support.fleet.machines.real_host import RealDisk, RealHost
 from tests.support.fleet.machines.sim_host import Value
 from tests.support.fleet.small_fleet import NOW, TIMES, SmallNode, rows_with
@@ -26,25 +25,6 @@ from tests.support.fleet.virtual_loop import run_virtual
 
 T = UUID(int=100)
 P0, P1 = PartitionKey(T, 0), PartitionKey(T, 1)
-
-
-class SlowObjects:
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-
-    async def put(self, commit_id: CommitId, body: bytes) -> str:
-        await asyncio.sleep(0.5)
-        key = f"wal/{len(self.objects)}"
-        self.objects[key] = body
-        return key
-
-    async def get(self, key: str) -> bytes:
-        return self.objects[key]
-
-    async def remove(self, keys: Sequence[str]) -> None: ...
-
-    async def all(self) -> Sequence[tuple[str, int]]:
-        return []
 
 
 class SlowLoad:
@@ -66,7 +46,7 @@ class SlowLoad:
 async def story() -> None:
     rows, disk = await rows_with(TopicRow(T, "t", [3, 3])), RealDisk(1, lambda: NOW)
     host = disk.host(random.Random(1))
-    slow, store = SlowLoad(host), SlowObjects()
+    slow, store = SlowLoad(host), CommitsInMemory(0.5)
     node = SmallNode(rows, 1, slow, store=store, times=TIMES._replace(inline_bytes=1))
     await asyncio.sleep(0.4)
     assert list(host.served) == [P0], "the other one is being loaded"

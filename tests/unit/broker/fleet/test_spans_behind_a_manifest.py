@@ -1,14 +1,14 @@
 """Commits behind a manifest that was named while the answer to one of them was on its way."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from broker.fleet.catalog.port import CatalogAway
-from broker.fleet.catalog.rows import CatalogCommit, CommitAnswer, CommitId, PartitionKey, TopicRow
+from broker.fleet.catalog.rows import CatalogCommit, CommitAnswer, PartitionKey, TopicRow
+from tests.support.fleet.machines.commit_store import CommitsInMemory
 from tests.support.fleet.machines.sim_host import Disk, SimHost, Value
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.fleet.small_fleet import NOW, TIMES, SmallNode, rows_with
@@ -16,26 +16,6 @@ from tests.support.fleet.virtual_loop import run_virtual
 
 TOPIC = UUID(int=100)
 KEY = PartitionKey(TOPIC, 0)
-
-
-class Objects:
-    """A store of commits."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-
-    async def put(self, commit_id: CommitId, body: bytes) -> str:
-        key = f"wal/{len(self.objects)}"
-        self.objects[key] = body
-        return key
-
-    async def get(self, key: str) -> bytes:
-        return self.objects[key]
-
-    async def remove(self, keys: Sequence[str]) -> None: ...
-
-    async def all(self) -> Sequence[tuple[str, int]]:
-        return []
 
 
 class Lossy:
@@ -63,7 +43,9 @@ def test_a_checkpoint_behind_a_lost_answer_ends_no_life(is_done: bool) -> None:
     async def story() -> None:
         rows = await rows_with(TopicRow(TOPIC, "t", [0]))
         lossy, host = Lossy(rows, is_done=is_done), SimHost(Disk())
-        node = SmallNode(rows, 1, host, store=Objects(), times=TIMES._replace(checkpoint=2.0))
+        node = SmallNode(
+            rows, 1, host, store=CommitsInMemory(), times=TIMES._replace(checkpoint=2.0)
+        )
         await asyncio.sleep(0.5)
         life, log = node.node.life, host.served[KEY]
         assert life is not None

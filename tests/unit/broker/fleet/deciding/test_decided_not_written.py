@@ -6,25 +6,21 @@ from uuid import UUID
 
 import pytest
 
-from broker.quotas.table import QuotaTable
-from broker.security.acl import Acl
-from broker.security.acl_filter import AclFilter
-from broker.security.credentials import Credential, CredentialKey, Mechanism
 from broker.security.delegation.token import TokenKey
 from broker.security.delegation.tokens import Wish
 from broker.topics.new_topic import NewTopic
-from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
 from storage.errors import DiskError
 from tests.support.fleet.node_services import FleetNodeWorld, two_nodes
+from tests.support.fleet.shared_changes import (
+    add_acl,
+    add_quota,
+    add_user,
+    remove_acl,
+    remove_quota,
+    remove_user,
+)
 from tests.support.worlds.handler_world import World
 
-ACL = Acl(
-    ResourceType.TOPIC, PatternType.LITERAL, "t", "User:alice", "*",
-    AclOperation.READ, AclPermission.ALLOW,
-)  # fmt: skip
-ALICE = CredentialKey("alice", Mechanism.SCRAM_SHA_256)
-CREDENTIAL = Credential(b"salt" * 5, 4096, b"s" * 32, b"k" * 32)
-QUOTA = QuotaTable({(("user", "alice"),): {"producer_byte_rate": 1000.0}})
 Change = Callable[[World], Awaitable[None]]
 
 
@@ -41,30 +37,6 @@ def full_disk(node: World) -> Iterator[None]:
         yield
     finally:
         node.fs.write_atomically = good  # type: ignore[method-assign]
-
-
-async def add_acl(node: World) -> None:
-    await node.broker.authority.add([ACL])
-
-
-async def remove_acl(node: World) -> None:
-    await node.broker.authority.remove([AclFilter(*ACL)])
-
-
-async def add_user(node: World) -> None:
-    await node.broker.users.change(lambda rows: {**rows, ALICE: CREDENTIAL})
-
-
-async def remove_user(node: World) -> None:
-    await node.broker.users.change(lambda _: {})
-
-
-async def add_quota(node: World) -> None:
-    await node.broker.quotas.change(lambda _: QUOTA)
-
-
-async def remove_quota(node: World) -> None:
-    await node.broker.quotas.change(lambda _: QuotaTable())
 
 
 async def add_token(node: World) -> None:

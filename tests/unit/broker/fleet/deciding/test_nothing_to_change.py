@@ -7,48 +7,21 @@ import pytest
 
 from broker.fleet import authority as fleet_authority
 from broker.fleet.catalog.port import CatalogAway
-from broker.quotas.table import QuotaTable
 from broker.runtime.documents import NotDecided
-from broker.security.acl import Acl
-from broker.security.acl_filter import AclFilter
 from broker.security.authority import DOCUMENT as ACLS
-from broker.security.credentials import Credential, CredentialKey, Mechanism
-from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
 from storage.errors import CorruptCheckpoint, DiskError
 from tests.support.fleet.node_services import FleetNodeWorld, two_nodes
+from tests.support.fleet.shared_changes import (
+    ACL,
+    add_acl,
+    add_quota,
+    add_user,
+    remove_acl,
+    remove_quota,
+    remove_user,
+)
 
-ACL = Acl(
-    ResourceType.TOPIC, PatternType.LITERAL, "t", "User:alice", "*",
-    AclOperation.READ, AclPermission.ALLOW,
-)  # fmt: skip
-ALICE = CredentialKey("alice", Mechanism.SCRAM_SHA_256)
-CREDENTIAL = Credential(b"salt" * 5, 4096, b"s" * 32, b"k" * 32)
-QUOTA = QuotaTable({(("user", "alice"),): {"producer_byte_rate": 1000.0}})
 Change = Callable[[FleetNodeWorld], Awaitable[object]]
-
-
-async def add_acl(node: FleetNodeWorld) -> None:
-    await node.broker.authority.add([ACL])
-
-
-async def remove_acl(node: FleetNodeWorld) -> None:
-    await node.broker.authority.remove([AclFilter(*ACL)])
-
-
-async def add_user(node: FleetNodeWorld) -> None:
-    await node.broker.users.change(lambda rows: {**rows, ALICE: CREDENTIAL})
-
-
-async def remove_user(node: FleetNodeWorld) -> None:
-    await node.broker.users.change(lambda _: {})
-
-
-async def add_quota(node: FleetNodeWorld) -> None:
-    await node.broker.quotas.change(lambda _: QUOTA)
-
-
-async def remove_quota(node: FleetNodeWorld) -> None:
-    await node.broker.quotas.change(lambda _: QuotaTable())
 
 
 PAIRS = [(add_acl, remove_acl), (add_user, remove_user), (add_quota, remove_quota)]
