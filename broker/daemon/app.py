@@ -89,10 +89,10 @@ class Broker:
             backlog = services.config.broker_config.socket_listen_backlog_size
             if services.fleet is not None:
                 services.readiness.lost("learning what its fleet has")
-                await services.fleet.learn()
-                await services.lane.run(check_learned, services)
                 authority = services.fleet.decides()
                 services.producer_ids.reserve = lambda _: authority.producer_ids(BLOCK_SIZE)
+                await services.fleet.learn()
+                await services.lane.run(check_learned, services)
             open_doors(services)
             await read_first_keys(services)
             await services.server.accept(backlog, services.dispatcher.dispatch)

@@ -195,8 +195,9 @@ class Fleet:
     def decides(self) -> FleetAuthority:
         """Topics, settings and ids of producers are the fleet's affair from now on.
 
-        Before clients are let in: what they made here alone nobody else would know of, and an id
-        could be another producer's at another node.
+        Before it learns what there is, since what it follows is the fleet's too; and so before
+        clients are let in: what they made here alone nobody else would know of, and an id could be
+        another producer's at another node.
         """
         facts = self._facts
         assert facts is not None

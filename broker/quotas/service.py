@@ -101,17 +101,17 @@ class Quotas:
             self.authority.check_known(DOCUMENT)
         else:
             await self.authority.decided(DOCUMENT, render(table))
-            await self._use(table, is_shared=self.authority.is_shared)
+            await self._use(table)
 
     async def follow(self, content: bytes) -> None:
         """Has the quotas that an authority has decided. CorruptCheckpoint, NewerFormat."""
         table = parse(DOCUMENT, content.decode())
         async with self.changing:
-            await self._use(table, is_shared=True)
+            await self._use(table)
 
-    async def _use(self, table: QuotaTable, *, is_shared: bool) -> None:
+    async def _use(self, table: QuotaTable) -> None:
         write = partial(self._lane.run, self._write, table)
-        await keep(DOCUMENT, partial(self._publish, table), write, is_shared=is_shared)
+        await keep(self.authority, DOCUMENT, partial(self._publish, table), write)
 
     def _publish(self, table: QuotaTable) -> None:
         self.table = table

@@ -74,22 +74,26 @@ class DecidesDocumentsHere:
 
 
 async def keep(
-    name: str, count: Callable[[], None], write: Callable[[], Awaitable[None]], *, is_shared: bool
+    authority: FollowsOthers,
+    name: str,
+    count: Callable[[], None],
+    write: Callable[[], Awaitable[None]],
 ) -> None:
     """Has a document count that was decided, and be in its file.
 
-    A broker alone has its file alone: StorageError, and it does not count. In a fleet (`is_shared`)
-    its row is durable already: it counts at once on whatever disk, since this node goes by its
-    version from now on. The file is a copy, which no start serves clients by.
+    A broker alone has its file alone: StorageError, and it does not count. In a fleet its row is
+    durable already: it counts at once on whatever disk, since this node goes by its version from
+    now on. The file is a copy, which no start serves clients by.
     """
-    if not is_shared:
+    if not authority.is_shared:
         await write()
+        count()
+        return
     count()
-    if is_shared:
-        try:
-            await write()
-        except StorageError as error:
-            event("fleet_copy_not_written", "warning", document=name, error=error)
+    try:
+        await write()
+    except StorageError as error:
+        event("fleet_copy_not_written", "warning", document=name, error=error)
 
 
 async def on_the_newest(

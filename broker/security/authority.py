@@ -107,7 +107,7 @@ class Authority:
         """Has the entries that an authority has decided. CorruptCheckpoint, NewerFormat."""
         book = parse(DOCUMENT, content.decode())
         async with self._changing:
-            await self._use(book, content, is_shared=True)
+            await self._use(book, content)
 
     def rights_of(self, principal: Principal, host: str) -> "AclRights | None":
         """The rights of a user at an address; None where everything is allowed to everybody.
@@ -128,11 +128,11 @@ class Authority:
     async def _decide(self, book: AclBook) -> None:
         content = await self._lane.run(render, book)
         await self.authority.decided(DOCUMENT, content)
-        await self._use(book, content, is_shared=self.authority.is_shared)
+        await self._use(book, content)
 
-    async def _use(self, book: AclBook, content: bytes, *, is_shared: bool) -> None:
+    async def _use(self, book: AclBook, content: bytes) -> None:
         write = partial(self._lane.run, self._write, content)
-        await keep(DOCUMENT, partial(self._replace, book), write, is_shared=is_shared)
+        await keep(self.authority, DOCUMENT, partial(self._replace, book), write)
 
     def _replace(self, book: AclBook) -> None:
         """The entries of `book` count from now on."""

@@ -81,17 +81,17 @@ class Users:
         else:
             table = self._table.with_rows(rows)
             await self.authority.decided(DOCUMENT, render(table))
-            await self._use(table, is_shared=self.authority.is_shared)
+            await self._use(table)
 
     async def follow(self, content: bytes) -> None:
         """Has the users that an authority has decided. CorruptCheckpoint, NewerFormat."""
         table = parse(DOCUMENT, content.decode())
         async with self.changing:
-            await self._use(table, is_shared=True)
+            await self._use(table)
 
-    async def _use(self, table: UserTable, *, is_shared: bool) -> None:
+    async def _use(self, table: UserTable) -> None:
         write = partial(self._lane.run, self._file.write, table)
-        await keep(DOCUMENT, partial(self._replace, table), write, is_shared=is_shared)
+        await keep(self.authority, DOCUMENT, partial(self._replace, table), write)
 
     def _replace(self, table: UserTable) -> None:
         before = self._rows

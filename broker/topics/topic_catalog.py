@@ -121,22 +121,22 @@ class TopicCatalog:
         """
         if not new:
             return
-        settings, is_shared = self._config.serialise(), self.authority.is_shared
+        settings = self._config.serialise()
         overrides = {each.name: each.overrides for each in new}
         changed_settings = self._config.text_with(overrides)
         await self.authority.create(new, changed_settings)
         self._config.use_topics(overrides)
         try:
             if not self._settings_file.holds(changed_settings.encode()):
-                await self._keep_settings(changed_settings, _nothing, is_shared=is_shared)
-            await self._bring_in(new, is_shared=is_shared)
+                await self._keep_settings(changed_settings, _nothing)
+            await self._bring_in(new)
         except StorageError:
-            if not is_shared and not self._may_be_stored(new):
+            if not (self.authority.is_shared or self._may_be_stored(new)):
                 self._config.restore(settings)
             raise
 
-    async def _bring_in(self, new: Sequence[NewTopic], *, is_shared: bool) -> None:
-        images = await self._lane.run(partial(self._make_topics, new, is_shared=is_shared))
+    async def _bring_in(self, new: Sequence[NewTopic]) -> None:
+        images = await self._lane.run(self._make_topics, new)
         self.image = self.image.with_topics(images)
 
     async def add_partitions(self, counts: Mapping[str, int]) -> None:
@@ -231,14 +231,11 @@ class TopicCatalog:
         """Makes a checked change of settings durable, then lets it count. Hold `changing`."""
         text = change.serialise()
         await self.authority.settings(text)
-        count = partial(self._config.commit, change)
-        await self._keep_settings(text, count, is_shared=self.authority.is_shared)
+        await self._keep_settings(text, partial(self._config.commit, change))
 
-    async def _keep_settings(
-        self, text: str, count: Callable[[], None], *, is_shared: bool
-    ) -> None:
+    async def _keep_settings(self, text: str, count: Callable[[], None]) -> None:
         write = partial(self._lane.run, self._write_settings, text)
-        await keep("settings", count, write, is_shared=is_shared)
+        await keep(self.authority, "settings", count, write)
 
     async def follow(self, decided: Iterable[DecidedTopic]) -> None:
         """Has the topics that an authority has decided, and no others.
@@ -256,7 +253,7 @@ class TopicCatalog:
             if each.topic_id not in self.image.by_id
         ]
         if new:
-            await self._bring_in(new, is_shared=True)
+            await self._bring_in(new)
         grown = {
             each.name: each.partition_count
             for each in wanted.values()
@@ -271,7 +268,7 @@ class TopicCatalog:
         ConfigError when this node cannot have them; then it keeps those it has.
         """
         if text != self._config.serialise():
-            await self._keep_settings(text, partial(self._config.follow, text), is_shared=True)
+            await self._keep_settings(text, partial(self._config.follow, text))
 
     def put_in_service(self, log: Log) -> Partition:
         """The partition of a log, which takes the place of one with a log from before."""
@@ -285,10 +282,10 @@ class TopicCatalog:
             self.image = self.image.with_topics([changed])
         return partition
 
-    def _make_topics(self, new: Sequence[NewTopic], *, is_shared: bool) -> list[TopicImage]:
+    def _make_topics(self, new: Sequence[NewTopic]) -> list[TopicImage]:
         """On a lane: the file first, then the directories; undone as a whole when one fails.
 
-        `is_shared`: others have these topics whatever becomes of them here, so none was deleted.
+        In a fleet others have these topics whatever becomes of them here, so none was deleted.
         """
         entries = {each.name: TopicEntry(each.topic_id, each.partition_count) for each in new}
         ids = frozenset(entry.topic_id for entry in entries.values())
@@ -304,7 +301,7 @@ class TopicCatalog:
                     made.append(logs[-1])
                 images.append(self._image_of(topic.name, topic.topic_id, logs))
         except StorageError:
-            deleted = before.deleted if is_shared else before.deleted | ids
+            deleted = before.deleted if self.authority.is_shared else before.deleted | ids
             self._write_state(CatalogState(before.topics, deleted))
             for log in made:
                 self._undo(log)

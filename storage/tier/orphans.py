@@ -213,9 +213,9 @@ class _Walk:
 
     def _of_partition(self, keys: PartitionKeys, old: list["_Seen"]) -> Iterable[ObjectFacts]:
         order = self._order
-        if keys.topic_id in order.deleted - order.live:
-            return [each.facts for each in old]
         if keys.topic_id not in order.live:
+            if keys.topic_id in order.deleted:
+                return [each.facts for each in old]
             for each in old:
                 self.unknown = self.unknown.plus(each.facts)
             return ()

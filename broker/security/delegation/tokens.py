@@ -161,7 +161,7 @@ class Tokens:
         """Has the tokens that an authority has decided. CorruptCheckpoint, NewerFormat."""
         async with self._changing:
             table = await self._lane.run(_parsed, self._table.secret, content)
-            await self._use(table, content, is_shared=True)
+            await self._use(table, content)
 
     def _living(self, token_id: str) -> DelegationToken | None:
         """The token of this id, if a log-in by it is good now."""
@@ -207,11 +207,11 @@ class Tokens:
         """The next table, made on the lane, counts when it is decided. StorageError."""
         table, content = await self._lane.run(_rendered, change)
         await self.authority.decided(DOCUMENT, content)
-        await self._use(table, content, is_shared=self.authority.is_shared)
+        await self._use(table, content)
 
-    async def _use(self, table: TokenTable, content: bytes, *, is_shared: bool) -> None:
+    async def _use(self, table: TokenTable, content: bytes) -> None:
         write = partial(self._lane.run, self._env.fs.write_atomically, self._path(), content)
-        await keep(DOCUMENT, partial(self._replace, table), write, is_shared=is_shared)
+        await keep(self.authority, DOCUMENT, partial(self._replace, table), write)
 
     def _replace(self, table: TokenTable) -> None:
         """Sessions of those that are gone, or end earlier, end with them."""
