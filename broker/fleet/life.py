@@ -193,7 +193,7 @@ class Life:
             except PASSING as error:
                 if isinstance(error, CatalogError):
                     self._watch.failed()
-                event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
+                _round_failed(error)
                 await self._reach.clock.sleep(seconds)
 
     async def _look(self) -> None:
@@ -234,7 +234,7 @@ class Life:
         try:
             await self._image.follow(self._metadata_version)
         except StorageError as error:
-            event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
+            _round_failed(error)
 
     def _load_terms(self) -> LoadTerms:
         """None moves for its load before the nodes have reported twice after the last one."""
@@ -331,6 +331,10 @@ class FleetNode:
             event("fleet_node_id_taken", "error", node=self._order.node_id)
             await until_answered(lambda: watch.look(is_alive=True), reach.clock, reach.times)
             await reach.clock.sleep(reach.times.watch)
+
+
+def _round_failed(error: Exception) -> None:
+    event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
 
 
 def _report(not_loaded: Sequence[NotLoaded]) -> None:

@@ -42,7 +42,7 @@ class Ownership:
         self._loads = Loads(self._clock, self._times)
         self._bodies = CommittedBodies(self._catalog, self._store)
         self.shards: dict[OwnedShard, dict[PartitionKey, OwnedLog]] = {}
-        self._leaving: OwnedShard | None = None
+        self._given: OwnedShard | None = None
         """The shard that is being given away: nothing of it is served any more."""
         self._renewable_at: dict[int, float] = {}
         """Moments from which a shard may be renewed once more, by number (monotonic seconds)."""
@@ -112,7 +112,7 @@ class Ownership:
         the same epoch: so none of them is served from here on, also when its load ends just now, or
         a commit of its records would come after the load, in which they were cut.
         """
-        self._leaving = shard
+        self._given = shard
         try:
             await self._end_writes(shard)
             if shard in self.shards:
@@ -120,7 +120,7 @@ class Ownership:
                 await self._catalog.give(self._me, shard, to)
                 self._tally.given_shards += to != self._me
         finally:
-            self._leaving = None
+            self._given = None
 
     async def _end_writes(self, shard: OwnedShard) -> None:
         """Returns when all that was written to the shard is committed."""
@@ -182,7 +182,7 @@ class Ownership:
         self._tally.loaded_partitions += 1
 
     def _stays(self, shard: OwnedShard) -> bool:
-        return shard in self.shards and shard != self._leaving
+        return shard in self.shards and shard != self._given
 
     def _drop(self, log: OwnedLog, *, is_deleted: bool = False) -> None:
         self._spans.drop(log)

@@ -12,14 +12,7 @@ from functools import partial
 
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLane
-from storage.directory.producer_ids_file import (
-    FAR,
-    FARTHEST,
-    FILE_NAME,
-    first_unused,
-    parse,
-    render,
-)
+from storage.directory.producer_ids_file import FILE_NAME, first_unused, parse, render
 from storage.env import Env
 
 BLOCK_SIZE = 1000
@@ -57,12 +50,10 @@ class ProducerIds:
         trusted, NewerFormat when a later version wrote it.
         """
         stored = parse(self._path, self._read())
-        if stored is None:
-            stored = first_unused(None, self._ids_in_logs())
-        elif stored > FARTHEST:
-            event("producer_ids_healed", "warning", stored=stored, goes_on_at=FAR)
-            stored = FAR
-        self._next = self._end = _block_of(stored + BLOCK_SIZE - 1) * BLOCK_SIZE
+        end = first_unused(stored, self._ids_in_logs() if stored is None else ())
+        if stored is not None and end < stored:
+            event("producer_ids_healed", "warning", stored=stored, goes_on_at=end)
+        self._next = self._end = _block_of(end + BLOCK_SIZE - 1) * BLOCK_SIZE
 
     def is_used(self, producer_id: int) -> None:
         """An id that is in use, as it is found elsewhere than in the logs."""

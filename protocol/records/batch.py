@@ -31,6 +31,7 @@ HEADER = Struct(">qiibIhiqqqhii")
 _OFFSET = Struct(">q")
 _EPOCH = Struct(">i")
 _CRC = Struct(">I")
+_CRC_AT = CRC_STARTS - _CRC.size
 _ATTRIBUTES = Struct(">h")
 _SEQUENCES = 1 << 31
 _make = tuple.__new__
@@ -131,7 +132,7 @@ def crc_matches(data: memoryview, position: int, header: BatchHeader) -> bool:
 
 def stated_crc(data: memoryview | bytes, position: int = 0) -> int:
     """The CRC-32C that the header of a batch states."""
-    crc: int = _CRC.unpack_from(data, position + 17)[0]
+    crc: int = _CRC.unpack_from(data, position + _CRC_AT)[0]
     return crc
 
 
@@ -182,7 +183,7 @@ def set_max_timestamp(
 def seal(data: memoryview | bytearray, position: int, size_bytes: int) -> None:
     """Write the CRC that the batch's bytes call for."""
     with memoryview(data) as view, view[position + CRC_STARTS : position + size_bytes] as covered:
-        _CRC.pack_into(data, position + 17, crc32c(covered))
+        _CRC.pack_into(data, position + _CRC_AT, crc32c(covered))
 
 
 def iter_headers(data: memoryview | bytes, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
