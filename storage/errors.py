@@ -6,6 +6,11 @@ offline and says so (operations B3). Every error carries the path it speaks of.
 
 # ruff: noqa: N818 - an error is named after what happened: NoSpace, CorruptIndex
 
+from errno import EIO, ENODEV, ENXIO, EROFS
+
+DEVICE_ERRORS = frozenset({EIO, EROFS, ENODEV, ENXIO})
+"""Numbers of errors of a device that is broken or gone, or whose file system has stopped writing.
+The disk of a partition whose name or room is at fault reports others."""
 
 class StorageError(Exception):
     """Anything that storage reports about a file or directory.
@@ -26,6 +31,11 @@ class DiskError(StorageError):
         super().__init__(path, f"{operation} failed: {message}")
         self.operation = operation
         self.errno = errno
+
+    @property
+    def is_of_device(self) -> bool:
+        """True when the device or its file system has failed, for all files that are on it."""
+        return self.errno in DEVICE_ERRORS
 
 
 class NoSpace(DiskError):

@@ -33,7 +33,8 @@ from broker.fleet.trimming import OwnerCommits, Trimming
 from broker.fleet.unnamed_objects import remove_orphans, remove_unnamed, sweep_commits
 from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
-from storage.errors import StorageError
+from storage.errors import DiskError, StorageError
+from storage.tier.port import StoreError
 
 PASSING = (CatalogError, StorageError, CorruptFrame)
 """Errors of a round; the next one tries again."""
@@ -228,6 +229,8 @@ class Life:
             )  # fmt: skip
         self.is_empty = is_leaving and not chosen.gifts
         _report(not_loaded)
+        for each in not_loaded:
+            self._leave_if_of_disk(each.error)
 
     async def _follow_image(self) -> None:
         """As far as this node can: while its disk refuses a topic it serves the others."""
@@ -235,6 +238,17 @@ class Life:
             await self._image.follow(self._metadata_version)
         except StorageError as error:
             _round_failed(error)
+            self._leave_if_of_disk(error)
+
+    def _leave_if_of_disk(self, error: Exception) -> None:
+        """Others lead what this node's disk cannot have. While there are none, it leads the rest.
+
+        The next incarnation tries the disk once more.
+        """
+        is_of_disk = isinstance(error, DiskError) and not isinstance(error, StoreError)
+        if is_of_disk and error.is_of_device and not self.is_leaving:
+            self.is_leaving = True
+            event("fleet_disk_failed", "error", node=self.me.node_id, error=str(error))
 
     def _load_terms(self) -> LoadTerms:
         """None moves for its load before the nodes have reported twice after the last one."""

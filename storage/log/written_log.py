@@ -183,9 +183,17 @@ class WrittenLog:
                 return self._append(batch, leader_epoch, work, acks_all=acks_all)
         except CorruptLog as error:  # its own log, not the batch: nothing can be written
             raise LogOffline(error.path, error.message) from error
+        except DiskError as error:
+            self._end_where_others_go_on(error)
+            raise
         finally:
             if self._has_marks:
                 self._catch_up()
+
+    def _end_where_others_go_on(self, error: DiskError) -> None:
+        """A log alone waits for its device. In a fleet another disk has what is committed."""
+        if error.is_of_device and self.durability.counts_commits:
+            self.durability.fail(error)
 
     def _append(
         self, batch: memoryview | CheckedBatch, epoch: int, work: Work | None, *, acks_all: bool

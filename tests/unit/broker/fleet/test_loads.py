@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from errno import EIO, ENOSPC
 from uuid import UUID
 
 import pytest
@@ -23,7 +24,7 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.committer import NotCommitted
 from broker.fleet.frame import CorruptFrame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
-from storage.errors import DiskError
+from storage.errors import DiskError, NoSpace
 from storage.tier.port import ObjectMissing
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.machines.sim_host import Disk, SimHost, SimLog, Value
@@ -187,6 +188,45 @@ def test_its_shard_is_given_away_all_the_same(error: Exception) -> None:
         await asyncio.wait_for(node.node.leave(), 1)
         await node.stop()
         await other.stop()
+
+    run_virtual(story())
+
+
+BROKEN = DiskError("bad-0", "fsync", "Input/output error", EIO)
+
+
+def test_a_node_whose_disk_has_failed_leaves_all_shards_to_others() -> None:
+    async def story() -> None:
+        rows, good = await rows_with(*TOPICS), SimHost(Disk())
+        broken = OneBad(BROKEN)
+        node = SmallNode(rows, 1, broken)
+        await asyncio.sleep(5)
+        assert list(broken.served) == [PartitionKey(GOOD, 0)], "there is no other"
+        other = SmallNode(rows, 2, good)
+        await asyncio.sleep(2)
+        assert owners(rows) == [2, 2, 2, 2]
+        assert (len(good.served), len(broken.served)) == (2, 0)
+        await asyncio.sleep(20)
+        assert owners(rows) == [2, 2, 2, 2], "it got some again"
+        await node.stop()
+        again = SmallNode(rows, 1, SimHost(Disk()))
+        await asyncio.sleep(5)
+        assert Counter(owners(rows)) == {1: 2, 2: 2}
+        await again.stop()
+        await other.stop()
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize("error", [MISSING, NoSpace("bad-0", "write", "full", ENOSPC)])
+def test_a_node_that_lacks_an_object_or_room_keeps_its_shards(error: Exception) -> None:
+    async def story() -> None:
+        rows = await rows_with(*TOPICS)
+        nodes = [SmallNode(rows, number, OneBad(error)) for number in (1, 2)]
+        await asyncio.sleep(30)
+        assert Counter(owners(rows)) == {1: 2, 2: 2}
+        for each in nodes:
+            await each.stop()
 
     run_virtual(story())
 

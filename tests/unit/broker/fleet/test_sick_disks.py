@@ -120,6 +120,23 @@ async def test_a_log_whose_fsync_has_failed_is_made_again_from_what_is_committed
     check(rows, node.log, is_compacted=False)
 
 
+@pytest.mark.parametrize(("error", "ends"), [("eio", True), ("enospc", False)])
+async def test_a_device_that_refuses_a_write_ends_the_log_and_want_of_room_does_not(
+    error: str, ends: bool
+) -> None:
+    history, node = await left_behind(is_copied=False)
+    await node.lead(history.rows)
+    assert node.log is not None
+    node.fs.inject("write", path=".log", error=error)
+    with pytest.raises(DiskError):
+        append(history, node, 1)
+    assert node.log.takes_records != ends
+    await node.lead(history.rows)
+    append(history, node, 1)
+    history.rows.commit(node.log)
+    check(history.rows, node.log, is_compacted=False)
+
+
 @pytest.mark.parametrize("is_copied", [True, False])
 async def test_a_log_that_is_damaged_here_is_made_again_from_what_is_committed(
     is_copied: bool,
