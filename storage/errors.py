@@ -12,6 +12,7 @@ DEVICE_ERRORS = frozenset({EIO, EROFS, ENODEV, ENXIO})
 """Numbers of errors of a device that is broken or gone, or whose file system has stopped writing.
 The disk of a partition whose name or room is at fault reports others."""
 
+
 class StorageError(Exception):
     """Anything that storage reports about a file or directory.
 

@@ -229,8 +229,16 @@ class Fleet:
         )
         self._node = FleetNode(self._reach, host, order, facts.fleet_id, self._image)
         self._task = asyncio.create_task(self._node.run())
-        self._task.add_done_callback(ended)
+        self._task.add_done_callback(self._has_ended)
         self.transactions.begin()
+
+    def _has_ended(self, task: asyncio.Task[None]) -> None:
+        """A node that has nothing to do any more, for its disk has failed, serves no clients: they
+        would not hear of what is new.
+        """
+        ended(task)
+        if not task.cancelled() and task.exception() is None:
+            self._parts.stop()
 
     async def hand_over(self) -> None:
         """Gives all shards to nodes that live, as far as they take them in time."""

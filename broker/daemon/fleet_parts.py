@@ -45,6 +45,8 @@ class FleetParts(NamedTuple):
     env: Env
     tier: Tier | None
     peers: DiskLane
+    stop: Callable[[], None]
+    """Has the process stop, as a signal does."""
 
 
 class LoopClock(NamedTuple):

@@ -113,7 +113,8 @@ def _held_clock(start: str | None, machine: Clock) -> HeldClock | None:
 
 
 async def _serve(broker: Broker, reload: Reload) -> int:
-    stopping = _stop_on_signals(broker.services.loop, reload)
+    stopping = broker.services.stopping
+    _stop_on_signals(stopping, broker.services.loop, reload)
     try:
         await broker.start()
     except (ListenError, StorageError, ConfigError) as error:  # ConfigError: stored settings
@@ -152,9 +153,9 @@ def _by(broker: Broker) -> str:
     return "" if protocol == PLAINTEXT else f" -X security.protocol={protocol}"
 
 
-def _stop_on_signals(loop: asyncio.AbstractEventLoop, reload: Reload) -> asyncio.Event:
-    stopping = asyncio.Event()
-
+def _stop_on_signals(
+    stopping: asyncio.Event, loop: asyncio.AbstractEventLoop, reload: Reload
+) -> None:
     def stop() -> None:
         if stopping.is_set():
             event("stop_forced", "warning")
@@ -164,7 +165,6 @@ def _stop_on_signals(loop: asyncio.AbstractEventLoop, reload: Reload) -> asyncio
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     loop.add_signal_handler(signal.SIGHUP, reload.begin)
-    return stopping
 
 
 def _tune() -> None:

@@ -144,6 +144,8 @@ class Services:
         self.node_id = config.broker_config.node_id
         self.log_dir = config.broker_config.log_dir
         self.readiness = Readiness()
+        self.stopping = asyncio.Event()
+        """Set when the process shall stop."""
         self._make_runtime()
         self._make_guards()
         self._make_topics()
@@ -240,7 +242,7 @@ class Services:
                 self.config, self.topics, self.logs, self.lane,
                 self.lanes.wide_lane(OBJECTS, OBJECT_THREADS), self.commit, self.rng,
                 self._machine.monotonic, self._nodes_changed, self._topics_deleted, self.env,
-                self.tier, self.lanes.wide_lane(PEERS, PEER_THREADS),
+                self.tier, self.lanes.wide_lane(PEERS, PEER_THREADS), self.stopping.set,
             ),
             self.loop,
         )  # fmt: skip

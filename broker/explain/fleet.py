@@ -61,17 +61,17 @@ PAGES: Mapping[str, Page] = {
     ),
     "fleet_shard_renewed": Page(
         "The disk of this node has failed for a log of the shard (an fsync, or a write that its "
-        "device refused), which takes no records any more. The node takes the shard in a new epoch, "
-        "removes that log and makes it again from what is committed. Clients look for the leader "
-        "meanwhile.",
+        "device refused), which takes no records any more. The node takes the shard in a new "
+        "epoch, removes that log and makes it again from what is committed. Clients look for the "
+        "leader meanwhile.",
         "Look at the disk. While it goes on failing this happens once a minute; a node that cannot "
         "make the log again gives its shards away (fleet_disk_failed).",
     ),
     "fleet_disk_failed": Page(
         "The device of this node's data directory, or its file system, has failed: a log could not "
-        "be made there (EIO, EROFS, ENODEV, ENXIO). The node gives its shards to others and gets "
-        "none, as one that stops does. While there is no other it leads what it still can.",
-        "Stop the node, repair or replace the disk and start it: all that is committed comes back "
+        "be made there (EIO, EROFS, ENODEV, ENXIO). The node gives its shards to others and "
+        "stops, with exit status 4. While there is no other it leads what it still can.",
+        "Repair or replace the disk and start the node: all that is committed comes back "
         "from PostgreSQL and the store.",
     ),
     "fleet_schema_changed": Page(

@@ -40,6 +40,10 @@ PASSING = (CatalogError, StorageError, CorruptFrame)
 """Errors of a round; the next one tries again."""
 
 
+class DiskBroken(Exception):  # noqa: N818 - what happened
+    """The device of this node's directory has failed, and it owns no shards any more."""
+
+
 class Life:
     """One incarnation."""
 
@@ -54,6 +58,7 @@ class Life:
         """It gives away all that it has and takes nothing."""
         self.is_empty = False
         """It leaves, and has nothing that anybody would take."""
+        self._has_broken_disk = False
         self.me = me = identity.me
         self.renewed_at = reach.clock.monotonic()
         """Begin of the last renewal that was answered."""
@@ -90,7 +95,7 @@ class Life:
         return self._reach.clock.monotonic() - self.renewed_at
 
     async def run(self) -> None:
-        """Lives. LifeEnded, or what nobody expected of a commit, a renewal or a look."""
+        """Lives. LifeEnded, DiskBroken, or what nobody expected of a commit, renewal or look."""
         watch = self._reach.times.watch
         works = [
             self.committer.run(self),
@@ -231,6 +236,9 @@ class Life:
         _report(not_loaded)
         for each in not_loaded:
             self._leave_if_of_disk(each.error)
+        had = self.ownership.shards or any(each.owner == self.me for each in shards)
+        if self._has_broken_disk and not had:
+            raise DiskBroken
 
     async def _follow_image(self) -> None:
         """As far as this node can: while its disk refuses a topic it serves the others."""
@@ -241,13 +249,10 @@ class Life:
             self._leave_if_of_disk(error)
 
     def _leave_if_of_disk(self, error: Exception) -> None:
-        """Others lead what this node's disk cannot have. While there are none, it leads the rest.
-
-        The next incarnation tries the disk once more.
-        """
+        """Others lead what this disk cannot have. While there are none, it leads the rest."""
         is_of_disk = isinstance(error, DiskError) and not isinstance(error, StoreError)
-        if is_of_disk and error.is_of_device and not self.is_leaving:
-            self.is_leaving = True
+        if is_of_disk and error.is_of_device and not self._has_broken_disk:
+            self._has_broken_disk = self.is_leaving = True
             event("fleet_disk_failed", "error", node=self.me.node_id, error=str(error))
 
     def _load_terms(self) -> LoadTerms:
@@ -310,10 +315,12 @@ class FleetNode:
             await self._reach.clock.sleep(self._reach.times.flush)
 
     async def run(self) -> None:
-        """Lives, until it is cancelled."""
+        """Lives, until it is cancelled, or its disk has failed and others have its shards."""
         while True:
             try:
                 await self._live(await self._registered())
+            except DiskBroken:
+                return
             except Exception as fault:  # noqa: BLE001 - the next life begins from what is committed
                 failed("fleet", fault)
                 await self._reach.clock.sleep(self._reach.times.retry_most)

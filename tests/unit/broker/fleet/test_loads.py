@@ -202,13 +202,15 @@ def test_a_node_whose_disk_has_failed_leaves_all_shards_to_others() -> None:
         node = SmallNode(rows, 1, broken)
         await asyncio.sleep(5)
         assert list(broken.served) == [PartitionKey(GOOD, 0)], "there is no other"
+        assert not node.task.done()
         other = SmallNode(rows, 2, good)
         await asyncio.sleep(2)
         assert owners(rows) == [2, 2, 2, 2]
         assert (len(good.served), len(broken.served)) == (2, 0)
         await asyncio.sleep(20)
         assert owners(rows) == [2, 2, 2, 2], "it got some again"
-        await node.stop()
+        assert node.task.done(), "it goes on, and has nothing"
+        await node.task
         again = SmallNode(rows, 1, SimHost(Disk()))
         await asyncio.sleep(5)
         assert Counter(owners(rows)) == {1: 2, 2: 2}
