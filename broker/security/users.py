@@ -113,7 +113,7 @@ class Users:
 
     def proof(self, user: str, mechanism: Mechanism, credential: Credential) -> Proof | None:
         """The meaning of a log-in by a credential; None when it is not in force (any more)."""
-        if self.credential(user, mechanism) is not credential:
+        if self.credential(user, mechanism) != credential:  # a fleet's are read again
             return None
         return Proof(user, CredentialKey(user, mechanism))
 

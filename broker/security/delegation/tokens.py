@@ -101,7 +101,7 @@ class Tokens:
     def proof(self, token_id: str, mechanism: Mechanism, credential: Credential) -> Proof | None:
         """A log-in as the token's owner until it ends; None when it does not let anybody in."""
         token = self._living(token_id)
-        if token is None or token.credentials[mechanism] is not credential:
+        if token is None or token.credentials[mechanism] != credential:
             return None
         return Proof(token.owner, TokenKey(token_id), token.expires_ms, by_token=True)
 

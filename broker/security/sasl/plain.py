@@ -67,7 +67,7 @@ class Passwords:
             if error is not None:
                 answer.fail(error)
                 return
-            known = self._users.credential(user, mechanism) is credential
+            known = self._users.credential(user, mechanism) == credential
             if is_right and known:
                 self._remember(_Proven(digest, key, credential, self._now() + REMEMBERED_SECONDS))
             answer.resolve(key if is_right and known else None)
@@ -91,7 +91,7 @@ class Passwords:
         proven = self._proven.get(user)
         if proven is None:
             return False
-        if proven.until < self._now() or proven.credential is not credential:
+        if proven.until < self._now() or proven.credential != credential:
             del self._proven[user]
             return False
         return hmac.compare_digest(proven.digest, digest)

@@ -12,6 +12,7 @@ from broker.security.sasl.exchange import AuthenticationFailed, Proof
 from broker.security.sasl.failures import FailureDelays
 from broker.security.sasl.plain import MOST_OF_AN_ADDRESS, MOST_WAITING, Passwords, PlainExchange
 from broker.security.users import Users
+from broker.security.users_file import UserTable, render
 from tests.support.disk.simenv import SeededRng, SimClock
 from tests.support.worlds.handler_world import InlineLanes
 from tests.support.worlds.known_users import made, users_of
@@ -112,6 +113,24 @@ async def test_a_password_that_changes_while_it_is_compared_lets_nobody_in() -> 
     await asyncio.sleep(0)
     assert isinstance(heard[0][1], AuthenticationFailed)
     assert exchange.proven is None
+
+
+async def test_users_of_a_fleet_that_are_read_again_keep_who_is_compared_or_remembered() -> None:
+    world = World()
+    world.lane.held = True
+    exchange = PlainExchange(world.passwords, HOST)
+    exchange.step(b"\0alice\0pencil")
+    compare = world.lane.waiting.pop()
+    world.lane.held = False
+    again = render(UserTable(bytes(32), {ALICE: made(SHA_256)}))
+    await world.users.follow(again)
+    compare()
+    await asyncio.sleep(0)
+    assert exchange.proven == Proof("alice", ALICE)
+    await world.users.follow(again)
+    compared = world.compared
+    assert (await world.ask(b"\0alice\0pencil"))[0] == Proof("alice", ALICE)
+    assert world.compared == compared
 
 
 async def test_so_many_wait_and_no_more() -> None:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from broker.security.credentials import (
 )
 from broker.security.sasl.exchange import InvalidCredentials, Proof
 from broker.security.sasl.scram import Malformed, ScramExchange, final_token, first_token
+from broker.security.users_file import UserTable, render
 from storage.env import Rng
 from tests.support.disk.simenv import SeededRng
 from tests.support.worlds.known_tokens import tokens_on
@@ -188,6 +190,24 @@ async def test_a_user_that_is_removed_between_the_tokens_stays_out() -> None:
     assert removed == [CredentialKey("user", SHA_256)]
     with pytest.raises(InvalidCredentials):
         exchange.step(client.get_client_final().encode())
+
+
+@pytest.mark.parametrize(("password", "gets_in"), [("pencil", True), ("changed", False)])
+async def test_users_of_a_fleet_that_are_read_again_between_the_tokens(
+    password: str, gets_in: bool
+) -> None:
+    """Another node has changed some user: who is as before gets in, a changed one does not."""
+    key = CredentialKey("user", SHA_256)
+    users = users_of({key: credential(SHA_256)})
+    exchange = ScramExchange(SHA_256, users, tokens_on(), SeededRng())
+    client = ScramClient(["SCRAM-SHA-256"], "user", "pencil")
+    client.set_server_first(exchange.step(client.get_client_first().encode()).decode())
+    other = CredentialKey("other", SHA_256)
+    rows = {key: credential(SHA_256, password), other: credential(SHA_256)}
+    await users.follow(render(UserTable(bytes(32), rows)))
+    with nullcontext() if gets_in else pytest.raises(InvalidCredentials):
+        exchange.step(client.get_client_final().encode())
+    assert exchange.proven == (proof(SHA_256) if gets_in else None)
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1))

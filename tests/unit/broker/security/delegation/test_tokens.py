@@ -93,13 +93,21 @@ async def test_only_owner_and_renewers_change_a_token(user: str) -> None:
     assert await code_of(tokens.renew(b"", -1, "alice")) == 62
 
 
-def log_in(tokens: Tokens, token_id: str, password: str, mechanism: Mechanism) -> object:
-    """The proof of a client of another make, which asks for a token."""
+def challenged(
+    tokens: Tokens, token_id: str, password: str, mechanism: Mechanism
+) -> tuple[ScramExchange, ScramClient]:
+    """A client of another make, which asks for a token and has its challenge."""
     exchange = ScramExchange(mechanism, users_of({}), tokens, SeededRng())
     client = ScramClient([mechanism.sasl_name], token_id, password)
     first = client.get_client_first() + ",tokenauth=true"
     client.client_first_bare += ",tokenauth=true"
     client.set_server_first(exchange.step(first.encode()).decode())
+    return exchange, client
+
+
+def log_in(tokens: Tokens, token_id: str, password: str, mechanism: Mechanism) -> object:
+    """The proof of such a client."""
+    exchange, client = challenged(tokens, token_id, password, mechanism)
     client.set_server_final(exchange.step(client.get_client_final().encode()).decode())
     return exchange.proven
 
@@ -267,6 +275,19 @@ async def test_tokens_of_a_fleet_count_where_they_are_followed() -> None:
     with pytest.raises(CorruptCheckpoint):
         await there.follow(authority.content[:-9])
     assert [each.token_id for each in there.all()] == [made.token_id]
+
+
+async def test_a_log_in_goes_on_while_a_fleet_makes_another_token() -> None:
+    here, there, authority = tokens_on(), tokens_on(), Decides()
+    here.authority = authority
+    made = await here.create(WISH)
+    await there.follow(authority.content)
+    exchange, client = challenged(there, made.token_id, password_of(there, made), SHA_256)
+    await here.create(WISH)
+    await there.follow(authority.content)
+    exchange.step(client.get_client_final().encode())
+    assert exchange.proven is not None
+    assert exchange.proven.user == "alice"
 
 
 async def test_of_a_change_that_was_not_decided_nothing_is_left() -> None:
