@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from broker.quotas.table import Entity, Limits, entity_of
 from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import wait_for
@@ -126,29 +127,25 @@ def _share_offsets_deleted(request: Any, response: Any) -> Changes:
         yield change("delete offsets", f"{request.group_id} {each.topic_name}", "", each)
 
 
-def _quotas(request: Any, response: Any, before: dict[str, Mapping[str, float]]) -> Changes:
+def _quotas(request: Any, response: Any, before: dict[Entity, Limits]) -> Changes:
     if request.validate_only:
         return
     ops = {_entity(each): each.ops for each in request.entries}
     for each in response.entries:
-        name = _entity(each)
-        was = before.get(name, {})
+        entity = _entity(each)
+        was = before.get(entity, {})
         detail = " ".join(
             f"{op.key}{' deleted' if op.remove else f'={op.value:g}'} "
             f"(was {f'{was[op.key]:g}' if op.key in was else 'none'})"
-            for op in ops.get(name, ())
+            for op in ops.get(entity, ())
         )
+        name = " ".join(f"{kind}={of or '(default)'}" for kind, of in entity)
         yield change("alter quota", name, detail, each)
 
 
-def _quotas_before(request: Any, services: Any) -> dict[str, Mapping[str, float]]:
+def _quotas_before(request: Any, services: Any) -> dict[Entity, Limits]:
     limits = services.quotas.table.entries
-    return {
-        _entity(entry): limits.get(
-            tuple(sorted((each.entity_type, each.entity_name) for each in entry.entity)), {}
-        )
-        for entry in request.entries
-    }
+    return {entity: limits.get(entity, {}) for entity in map(_entity, request.entries)}
 
 
 def _users(request: Any, response: Any) -> Changes:
@@ -428,7 +425,6 @@ def change(operation: str, resource: str, detail: str, answered: Any) -> AdminCh
     )
 
 
-def _entity(entry: Any) -> str:
-    return " ".join(
-        f"{each.entity_type}={each.entity_name or '(default)'}" for each in entry.entity
-    )
+def _entity(entry: Any) -> Entity:
+    """The same for a request and its answer, whatever the order of its parts."""
+    return entity_of((each.entity_type, each.entity_name) for each in entry.entity)

@@ -323,8 +323,10 @@ async def test_values_are_told_with_those_before_and_secrets_never(
         await alter(2, "t", retention_ms=None)
         await alter(4, "", max_connections="77")
         await alter(4, "1", ssl_key_password="hunter2", ssl_kye_password="hunter3")
-        await set_quota(client, 5000.0)
-        await set_quota(client, None)
+        for value in (5000.0, None):
+            await set_quota(client, value, ("client-id", "noisy"))
+        await set_quota(client, 7000.0, ("user", "u"), ("client-id", "noisy"))
+        await set_quota(client, 8000.0, ("user", "u"), ("user", None))
     details = [each["detail"] for each in told()[1:]]
     assert details[:4] == [
         "retention.ms=5000 (was default)",
@@ -336,16 +338,23 @@ async def test_values_are_told_with_those_before_and_secrets_never(
     assert details[5:] == [
         "producer_byte_rate=5000 (was none)",
         "producer_byte_rate deleted (was 5000)",
+        "producer_byte_rate=7000 (was none)",
+        "producer_byte_rate=8000 (was none)",
     ]
     assert "hunter" not in json.dumps(told())
 
 
-async def set_quota(client: AsyncWireClient, value: float | None) -> None:
-    entity = alter_client_quotas.EntityData(entity_type="client-id", entity_name="noisy")
+async def set_quota(
+    client: AsyncWireClient, value: float | None, *parts: tuple[str, str | None]
+) -> None:
+    """Of the entity with these parts, in the order in which the client names them."""
+    entity = [
+        alter_client_quotas.EntityData(entity_type=kind, entity_name=name) for kind, name in parts
+    ]
     op = alter_client_quotas.OpData(
         key="producer_byte_rate", value=value or 0.0, remove=value is None
     )
-    quota = alter_client_quotas.EntryData(entity=[entity], ops=[op])
+    quota = alter_client_quotas.EntryData(entity=entity, ops=[op])
     await client.call(alter_client_quotas.AlterClientQuotasRequest(entries=[quota]), 1)
 
 
