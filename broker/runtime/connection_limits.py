@@ -7,6 +7,7 @@ MIN_FRAME_RATE = 64 * 1024  # bytes per second that a large frame must arrive wi
 UNLIMITED = 1 << 62
 ALL_QUEUED_BYTES = 256 * 1024 * 1024
 RESERVED_FILES_LEAST, RESERVED_FILES_MOST = 64, 5000  # not for connections: a quarter between these
+FILES_OF_A_CONNECTION = 2  # its socket, and a duplicate while its client reads slowly
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ def connections_within(open_files: int) -> int:
     """
     if open_files < 0:
         return UNLIMITED
-    return open_files - min(max(open_files // 4, RESERVED_FILES_LEAST), RESERVED_FILES_MOST)
+    reserved = min(max(open_files // 4, RESERVED_FILES_LEAST), RESERVED_FILES_MOST)
+    return (open_files - reserved) // FILES_OF_A_CONNECTION
 
 
 def or_unlimited(size_bytes: int) -> int:

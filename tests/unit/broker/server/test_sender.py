@@ -1,6 +1,7 @@
 """Whatever mixture of buffers and file pieces is sent arrives in order, also to a slow reader."""
 
 import asyncio
+import os
 import random
 import socket
 from collections.abc import AsyncIterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.runtime.connection_limits import connections_within
 from broker.runtime.lanes import DiskLanes
 from broker.server.page_cache import BLIND_AFTER, WARM_BYTES, WINDOW_BYTES, PageCache
 from broker.server.sender import Part, SocketSender
@@ -109,6 +111,19 @@ async def test_file_pieces_wait_without_using_memory(data_file: str) -> None:
         assert made.sender.queued_bytes < 1000
         assert made.sender.queued_parts > 10
     file.close()
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def test_clients_that_read_slowly_leave_the_logs_their_files() -> None:
+    async with line() as made:
+        before = open_files()
+        made.sender.send([bytes(4_000_000)])
+        assert not made.sender.idle
+        of_a_connection = 1 + open_files() - before
+        assert connections_within(1024) * of_a_connection <= 1024 - 1024 // 4
 
 
 async def test_many_small_parts_go_in_few_calls() -> None:
