@@ -53,7 +53,7 @@ class TlsSender(SocketSender):
         pipe = self._pipe
         try:
             pipe.flush()
-            done = super()._drain()
+            done = not self._warming and super()._drain()  # a piece is fetched once
         except (OSError, ssl.SSLError) as error:
             self._unwatch()
             self._on_broken(error)

@@ -11,19 +11,26 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 from cryptography import x509
 
 from broker.runtime.connection_limits import ConnectionLimits
+from broker.runtime.lanes import DiskLane
 from broker.security.certificates import Credentials, load_credentials
+from broker.security.tls_pipe import TlsPipe
+from broker.server.page_cache import PageCache
 from broker.server.tls_listener import MOST_HALF_DONE
+from broker.server.tls_sender import TlsSender
 from config.security.tls import TlsConfig
+from storage.env import File
 from storage.files.file_slice import FileSlice
 from storage.posix import real_env
 from tests.support.clients.certificates import Authority
 from tests.support.clients.wire import AsyncWireClient
 from tests.support.worlds.echo_server import Echo, echo_server, framed
+from tests.support.worlds.handler_world import InlineLanes
 
 MARK = b"PLAINTEXT MARK THAT NOBODY ON THE WAY MAY READ "
 ALERT, HANDSHAKE, DATA = 21, 22, 23
@@ -414,3 +421,38 @@ async def test_a_client_that_only_changes_keys_is_ended(credentials: Credentials
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+class FullPipe:
+    """The pipe of a client that does not read what waits for it."""
+
+    waiting_bytes, sent_bytes, room = 10, 0, 65_536
+
+    def flush(self) -> bool:
+        return False
+
+
+class ColdFile:
+    """A file of which nothing is in the page cache."""
+
+    path = "cold"
+
+    def read_into_if_cached(self, *_: object) -> int | None:
+        return None
+
+
+async def test_a_piece_of_a_cold_disk_is_fetched_once_whatever_the_client_sends_meanwhile() -> None:
+    lane = InlineLanes()
+    lane.held = True
+    cache = PageCache(cast("DiskLane", lane))
+    sender = TlsSender(
+        cast("TlsPipe", FullPipe()),
+        asyncio.get_running_loop(),
+        cache,
+        on_drained=lambda: None,
+        on_broken=lambda _: None,
+    )
+    sender.send([FileSlice(cast("File", ColdFile()), 0, 1000)])
+    for _ in range(3):
+        sender.flush()
+    assert cache.visits == 1
