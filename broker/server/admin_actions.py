@@ -174,7 +174,8 @@ def _transactions_ended(request: Any, response: Any) -> Changes:
 
 def _acls_created(request: Any, response: Any) -> Changes:
     for asked, each in zip(request.creations, response.results, strict=True):
-        yield change("create ACL", asked.resource_name, _acl(asked), each)
+        detail = _acl(asked, asked.resource_pattern_type)
+        yield change("create ACL", asked.resource_name, detail, each)
 
 
 def _acls_deleted(request: Any, response: Any) -> Changes:
@@ -182,7 +183,7 @@ def _acls_deleted(request: Any, response: Any) -> Changes:
         if each.error_code:
             yield change("delete ACL", str(asked.resource_name_filter), "", each)
         for gone in each.matching_acls:
-            yield change("delete ACL", gone.resource_name, _acl(gone), gone)
+            yield change("delete ACL", gone.resource_name, _acl(gone, gone.pattern_type), gone)
 
 
 def _token_made(_: Any, response: Any) -> Changes:
@@ -208,10 +209,10 @@ def _ends(response: Any) -> str:
     return f"ends at {response.expiry_timestamp_ms}"
 
 
-def _acl(entry: Any) -> str:
+def _acl(entry: Any, pattern: int) -> str:
     """In numbers, as the request or the answer has them."""
     return (
-        f"type={entry.resource_type} principal={entry.principal} host={entry.host} "
+        f"type={entry.resource_type} pattern={pattern} principal={entry.principal} host={entry.host} "
         f"operation={entry.operation} permission={entry.permission_type}"
     )
 

@@ -20,8 +20,10 @@ from broker.server.route import Route
 from protocol.apis import (
     alter_client_quotas,
     alter_configs,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
@@ -356,6 +358,25 @@ async def set_quota(
     )
     quota = alter_client_quotas.EntryData(entity=entity, ops=[op])
     await client.call(alter_client_quotas.AlterClientQuotasRequest(entries=[quota]), 1)
+
+
+def test_an_acl_is_told_with_its_kind_of_pattern() -> None:
+    asked, came = create_acls.AclCreation, create_acls.AclCreationResult
+    request = create_acls.CreateAclsRequest(
+        creations=[asked(resource_name="a", resource_pattern_type=kind) for kind in (3, 4)]
+    )
+    made = create_acls.CreateAclsResponse(results=[came(), came()])
+    gone = [delete_acls.DeleteAclsMatchingAcl(resource_name="a", pattern_type=4)]
+    found = delete_acls.DeleteAclsResponse(
+        filter_results=[delete_acls.DeleteAclsFilterResult(matching_acls=gone)]
+    )
+    wanted = delete_acls.DeleteAclsRequest(filters=[delete_acls.DeleteAclsFilter()])
+    told = [*described("CreateAcls")(request, made), *described("DeleteAcls")(wanted, found)]
+    assert [each.detail.split()[1] for each in told] == ["pattern=3", "pattern=4", "pattern=4"]
+
+
+def described(name: str) -> Callable[[Any, Any], Any]:
+    return cast("Callable[[Any, Any], Any]", ACTIONS[name])
 
 
 @pytest.mark.parametrize("how", ["raised", "awaited", "deferred"])
