@@ -13,6 +13,7 @@ A connection has sixteen batches on the lanes at once; its others wait for these
 lanes to the work of others in between.
 
 A request unpacks 64 MiB and walks a million records in all, and as much more as it is large itself.
+Each frame, member or block of a packed batch after the first takes as long as 2 KiB, and counts so.
 """
 
 from asyncio import Future
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from protocol.errors import ErrorCode, KafkaError
-from storage.validation.unpacking import TooMuchWork, Work
+from storage.validation.unpacking import PART_BYTES, TooMuchWork, Work
 
 T = TypeVar("T")
 
@@ -57,7 +58,8 @@ class RequestBudget:
 
     def work(self, most_bytes: int, most_records: int = 1 << 31) -> Work:
         """As much of it as one attempt may take."""
-        return Work(min(most_bytes, self.bytes_left), min(most_records, self.records_left))
+        most = min(most_bytes, self.bytes_left), min(most_records, self.records_left)
+        return Work(*most, 1 + most_bytes // PART_BYTES)
 
     def spend(self, given: tuple[int, int], work: Work) -> None:
         """Takes off the budget what an attempt used of what it was `given`."""

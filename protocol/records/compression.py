@@ -16,6 +16,8 @@ from protocol.records.blank import blank
 from protocol.records.framing import (
     XERIAL_HEADER,
     CorruptCompression,
+    Parts,
+    TooManyParts,
     snappy_blocks,
     zstd_bounds,
 )
@@ -24,6 +26,8 @@ __all__ = [
     "Codec",
     "CorruptCompression",
     "InflateLimit",
+    "Parts",
+    "TooManyParts",
     "UnknownCodec",
     "codec_of",
     "deflate",
@@ -79,27 +83,34 @@ def codec_of(bits: int) -> Codec:
     raise UnknownCodec(f"no codec has the number {bits}")
 
 
-def inflate(codec: Codec, data: Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Buffer:
+def inflate(
+    codec: Codec,
+    data: Buffer,
+    *,
+    limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    parts: Parts | None = None,
+) -> Buffer:
     """Unpack the records of one batch; with Codec.NONE, give `data` back.
 
     InflateLimit when more than `limit_bytes` come out, CorruptCompression when `data` is not
-    whole frames of the codec from its first byte to its last.
+    whole frames of the codec from its first byte to its last. `parts` counts what it is made of:
+    TooManyParts.
     """
     if codec is Codec.NONE:
         if len(data) > limit_bytes:
             raise InflateLimit(codec, limit_bytes)
         return data
-    return _INFLATERS[codec](memoryview(data), limit_bytes)
+    return _INFLATERS[codec](memoryview(data), limit_bytes, parts or Parts())
 
 
-def expected_bytes(codec: Codec, data: Buffer) -> int:
+def expected_bytes(codec: Codec, data: Buffer, parts: Parts) -> int:
     """About what `data` unpacks to, by what it states itself; 0 where it does not.
 
     It may be wrong: a zstd frame tells the most that its blocks can hold, gzip what its sender
-    wrote there. CorruptCompression when it cannot be read.
+    wrote there. CorruptCompression when it cannot be read, TooManyParts.
     """
     if codec is Codec.ZSTD:
-        return zstd_bounds(memoryview(data)).unpacked_at_most
+        return zstd_bounds(memoryview(data), parts).unpacked_at_most
     if codec is Codec.GZIP and len(data) >= GZIP_LEAST_BYTES:
         return int.from_bytes(data[-4:], "little")
     return 0
@@ -149,19 +160,21 @@ def _slices(data: memoryview, size: int) -> Iterator[memoryview]:
         yield data[start : start + size]
 
 
-def _inflate_gzip(data: memoryview, limit_bytes: int) -> Buffer:
+def _inflate_gzip(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
     try:
-        return _collect(Codec.GZIP, _gzip_pieces(data, _chunk(limit_bytes)), limit_bytes)
+        return _collect(Codec.GZIP, _gzip_pieces(data, _chunk(limit_bytes), parts), limit_bytes)
     except zlib.error as error:
         raise CorruptCompression(f"gzip: {error}") from None
 
 
-def _gzip_pieces(data: memoryview, chunk: int) -> Iterator[bytes]:
+def _gzip_pieces(data: memoryview, chunk: int, parts: Parts) -> Iterator[bytes]:
+    parts.one_more()
     stream = zlib.decompressobj(31)
     for piece in _slices(data, GZIP_SLICE_BYTES):
         rest: Buffer = piece
         while len(rest):
             if stream.eof:
+                parts.one_more()
                 stream = zlib.decompressobj(31)  # the next member
             yield from _some(stream.decompress(rest, chunk))
             rest = stream.unused_data if stream.eof else stream.unconsumed_tail
@@ -176,22 +189,24 @@ def _some(piece: bytes) -> tuple[bytes, ...]:
     return (piece,) if piece else ()
 
 
-def _inflate_lz4(data: memoryview, limit_bytes: int) -> Buffer:
+def _inflate_lz4(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
     try:
-        return _collect(Codec.LZ4, _lz4_pieces(data, _chunk(limit_bytes)), limit_bytes)
+        return _collect(Codec.LZ4, _lz4_pieces(data, _chunk(limit_bytes), parts), limit_bytes)
     except RuntimeError as error:
         raise CorruptCompression(f"lz4: {error}") from None
 
 
-def _lz4_pieces(data: memoryview, most: int) -> Iterator[bytes]:
+def _lz4_pieces(data: memoryview, most: int, parts: Parts) -> Iterator[bytes]:
     import lz4.frame
 
+    parts.one_more()
     stream = lz4.frame.LZ4FrameDecompressor()
     chunk = min(most, 4 * len(data) + 4096)
     for piece in _slices(data, LZ4_SLICE_BYTES):
         rest: Buffer = piece
         while len(rest):
             if stream.eof:
+                parts.one_more()
                 stream = lz4.frame.LZ4FrameDecompressor()
             yield from _some(stream.decompress(rest, max_length=chunk))
             while not stream.eof and not stream.needs_input:
@@ -201,10 +216,10 @@ def _lz4_pieces(data: memoryview, most: int) -> Iterator[bytes]:
         raise CorruptCompression("lz4: the frame is cut off")
 
 
-def _inflate_zstd(data: memoryview, limit_bytes: int) -> Buffer:
+def _inflate_zstd(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
     import zstandard
 
-    bounds = zstd_bounds(data)
+    bounds = zstd_bounds(data, parts)
     # Levels 20 to 22 declare windows of 32 to 128 MiB, but only what is unpacked is ever touched.
     if min(bounds.largest_window, bounds.unpacked_at_most) > ZSTD_WINDOW_BYTES:
         raise CorruptCompression(f"zstd: a window of {bounds.largest_window} bytes is too large")
@@ -219,13 +234,13 @@ def _inflate_zstd(data: memoryview, limit_bytes: int) -> Buffer:
         raise CorruptCompression(f"zstd: {error}") from None
 
 
-def _inflate_snappy(data: memoryview, limit_bytes: int) -> Buffer:
+def _inflate_snappy(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
     import cramjam
 
     size_of = cramjam.snappy.decompress_raw_len
     position = 0
     try:
-        joined = blank(_snappy_claims(data, limit_bytes, size_of))
+        joined = blank(_snappy_claims(data, limit_bytes, size_of, parts))
         with memoryview(joined) as whole:
             for block in snappy_blocks(data):
                 end = position + size_of(block)
@@ -236,10 +251,13 @@ def _inflate_snappy(data: memoryview, limit_bytes: int) -> Buffer:
     return joined
 
 
-def _snappy_claims(data: memoryview, limit_bytes: int, size_of: Callable[[memoryview], int]) -> int:
+def _snappy_claims(
+    data: memoryview, limit_bytes: int, size_of: Callable[[memoryview], int], parts: Parts
+) -> int:
     """Add up what the blocks claim, each claim judged before anything is allocated."""
     total = 0
     for block in snappy_blocks(data):
+        parts.one_more()
         size = size_of(block)
         total += size
         if total > limit_bytes:
@@ -288,7 +306,7 @@ def _deflate_zstd(data: Buffer, level: int | None) -> bytes:
     return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
 
 
-_INFLATERS: dict[Codec, Callable[[memoryview, int], Buffer]] = {
+_INFLATERS: dict[Codec, Callable[[memoryview, int, Parts], Buffer]] = {
     Codec.GZIP: _inflate_gzip,
     Codec.SNAPPY: _inflate_snappy,
     Codec.LZ4: _inflate_lz4,

@@ -26,6 +26,27 @@ class CorruptCompression(DecodeError):  # noqa: N818 - the state it found
     """Packed records that do not unpack, are cut off, or have bytes after their end."""
 
 
+class TooManyParts(Exception):  # noqa: N818 - the state it found
+    """Packed records have more parts than their reader allows for."""
+
+
+class Parts:
+    """Frames, members and blocks of packed records: each takes time, whatever comes out of it."""
+
+    __slots__ = ("most", "seen")
+
+    def __init__(self, most: int = 1 << 62) -> None:
+        """None was seen. `most` may be."""
+        self.most = most
+        self.seen = 0
+
+    def one_more(self) -> None:
+        """Counts one. Raises TooManyParts."""
+        if self.seen >= self.most:
+            raise TooManyParts
+        self.seen += 1
+
+
 class ZstdBounds(NamedTuple):
     """Sizes that whole frames state about themselves, unopened: bytes."""
 
@@ -52,19 +73,23 @@ def snappy_blocks(data: memoryview) -> Iterator[memoryview]:
         yield data[start:position]
 
 
-def zstd_bounds(data: memoryview) -> ZstdBounds:
-    """Walk every frame; CorruptCompression unless `data` is whole frames, at least one."""
+def zstd_bounds(data: memoryview, parts: Parts) -> ZstdBounds:
+    """Walk every frame; CorruptCompression unless `data` is whole frames, at least one.
+
+    TooManyParts for more blocks, and frames to be skipped, than `parts` allows for.
+    """
     position = window = unpacked = frames = 0
     while position < len(data):
         magic = _number(data, position, 4)
         if magic & 0xFFFFFFF0 == ZSTD_SKIPPABLE:
+            parts.one_more()
             position += 8 + _number(data, position + 4, 4)
             continue
         if magic != ZSTD_MAGIC:
             raise CorruptCompression("zstd: no frame starts here", position)
         descriptor = _number(data, position + 4, 1)
         position, frame_window = _zstd_frame_header(data, position + 5, descriptor)
-        position, frame_unpacked = _zstd_blocks(data, position)
+        position, frame_unpacked = _zstd_blocks(data, position, parts)
         position += 4 if descriptor & _CHECKSUM else 0
         window, unpacked = max(window, frame_window), unpacked + frame_unpacked
         frames += 1
@@ -89,10 +114,11 @@ def _zstd_frame_header(data: memoryview, position: int, descriptor: int) -> tupl
     return position + content_bytes, window or content
 
 
-def _zstd_blocks(data: memoryview, position: int) -> tuple[int, int]:
+def _zstd_blocks(data: memoryview, position: int, parts: Parts) -> tuple[int, int]:
     """Position after the last block, and the most that the blocks can unpack to."""
     unpacked = 0
     while True:
+        parts.one_more()
         header = _number(data, position, 3)
         kind, size = header >> 1 & 3, header >> 3
         if kind == _RESERVED:

@@ -1,15 +1,19 @@
 """Small batches that unpack to much: where they are unpacked, how much a request may, who waits."""
 
 import asyncio
+import gzip
 
+import lz4.frame
 import pytest
 
 from broker.runtime.gathering import wait_for
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
 from broker.runtime.unpacking import OF_A_CONNECTION, RequestBudget, Unpacking
 from protocol.errors import ErrorCode
+from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
+from protocol.records.framing import XERIAL_HEADER
 from storage.validation.unpacking import TooMuchWork, Work
 from tests.support.worlds.handler_world import World
 from tests.support.worlds.inflating import big_value, look_up, many_headers, produce
@@ -36,6 +40,47 @@ async def test_what_unpacks_to_much_leaves_the_loop_however_small_it_is(
     world.lanes.held = False
     world.lanes.release()
     assert codes(await wait_for(answer)) == [0]
+
+
+EMPTY = {
+    Codec.GZIP: gzip.compress(b""),
+    Codec.SNAPPY: b"\0\0\0\3\1\0a",
+    Codec.LZ4: lz4.frame.compress(b"", store_size=False),
+    Codec.ZSTD: bytes.fromhex("28 b5 2f fd 00 58 01 00 00"),
+}
+"""Parts of next to nothing, by the codec: a frame, a member, or a block."""
+
+
+def many_parts(codec: Codec, count: int) -> memoryview:
+    """A batch that says that it has one record."""
+    made = build_batch([(5, b"k", b"")], codec=codec)
+    head = XERIAL_HEADER if codec is Codec.SNAPPY else b""
+    made[HEADER_BYTES:] = head + EMPTY[codec] * count
+    made[8:12] = (len(made) - LENGTH_ENDS).to_bytes(4, "big")
+    seal(made, 0, len(made))
+    return memoryview(made)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+async def test_a_small_batch_of_very_many_parts_leaves_the_loop(world: World, codec: Codec) -> None:
+    """Each part takes time, and none has to unpack to anything."""
+    await world.make_topic("t", **WHENEVER)
+    world.lanes.held = True
+    batch = many_parts(codec, 1500)
+    assert len(batch) < 32 * 1024
+    answer = world.begin(produce("t", {0: batch}), 8)
+    assert world.lanes.waiting, "it was unpacked on the loop"
+    world.lanes.held = False
+    world.lanes.release()
+    assert codes(await wait_for(answer)) == [ErrorCode.INVALID_RECORD]
+
+
+async def test_parts_take_of_what_a_request_may_unpack(world: World) -> None:
+    await world.make_topic("t", partitions=50, **WHENEVER)
+    request = produce("t", dict.fromkeys(range(50), many_parts(Codec.ZSTD, 1500)))
+    answered = codes(await world.call(request, 8))
+    assert answered[0] == ErrorCode.INVALID_RECORD
+    assert answered[-1] == ErrorCode.MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize("codec", CODECS)
