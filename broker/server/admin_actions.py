@@ -212,8 +212,8 @@ def _ends(response: Any) -> str:
 def _acl(entry: Any, pattern: int) -> str:
     """In numbers, as the request or the answer has them."""
     return (
-        f"type={entry.resource_type} pattern={pattern} principal={entry.principal} host={entry.host} "
-        f"operation={entry.operation} permission={entry.permission_type}"
+        f"type={entry.resource_type} pattern={pattern} principal={entry.principal} "
+        f"host={entry.host} operation={entry.operation} permission={entry.permission_type}"
     )
 
 

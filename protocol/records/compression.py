@@ -16,7 +16,7 @@ from protocol.records.blank import blank
 from protocol.records.framing import (
     XERIAL_HEADER,
     CorruptCompression,
-    Parts,
+    PackedParts,
     TooManyParts,
     snappy_blocks,
     zstd_bounds,
@@ -26,7 +26,7 @@ __all__ = [
     "Codec",
     "CorruptCompression",
     "InflateLimit",
-    "Parts",
+    "PackedParts",
     "TooManyParts",
     "UnknownCodec",
     "codec_of",
@@ -88,7 +88,7 @@ def inflate(
     data: Buffer,
     *,
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
-    parts: Parts | None = None,
+    parts: PackedParts | None = None,
 ) -> Buffer:
     """Unpack the records of one batch; with Codec.NONE, give `data` back.
 
@@ -100,10 +100,10 @@ def inflate(
         if len(data) > limit_bytes:
             raise InflateLimit(codec, limit_bytes)
         return data
-    return _INFLATERS[codec](memoryview(data), limit_bytes, parts or Parts())
+    return _INFLATERS[codec](memoryview(data), limit_bytes, parts or PackedParts())
 
 
-def expected_bytes(codec: Codec, data: Buffer, parts: Parts) -> int:
+def expected_bytes(codec: Codec, data: Buffer, parts: PackedParts) -> int:
     """About what `data` unpacks to, by what it states itself; 0 where it does not.
 
     It may be wrong: a zstd frame tells the most that its blocks can hold, gzip what its sender
@@ -160,14 +160,14 @@ def _slices(data: memoryview, size: int) -> Iterator[memoryview]:
         yield data[start : start + size]
 
 
-def _inflate_gzip(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
+def _inflate_gzip(data: memoryview, limit_bytes: int, parts: PackedParts) -> Buffer:
     try:
         return _collect(Codec.GZIP, _gzip_pieces(data, _chunk(limit_bytes), parts), limit_bytes)
     except zlib.error as error:
         raise CorruptCompression(f"gzip: {error}") from None
 
 
-def _gzip_pieces(data: memoryview, chunk: int, parts: Parts) -> Iterator[bytes]:
+def _gzip_pieces(data: memoryview, chunk: int, parts: PackedParts) -> Iterator[bytes]:
     parts.one_more()
     stream = zlib.decompressobj(31)
     for piece in _slices(data, GZIP_SLICE_BYTES):
@@ -189,14 +189,14 @@ def _some(piece: bytes) -> tuple[bytes, ...]:
     return (piece,) if piece else ()
 
 
-def _inflate_lz4(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
+def _inflate_lz4(data: memoryview, limit_bytes: int, parts: PackedParts) -> Buffer:
     try:
         return _collect(Codec.LZ4, _lz4_pieces(data, _chunk(limit_bytes), parts), limit_bytes)
     except RuntimeError as error:
         raise CorruptCompression(f"lz4: {error}") from None
 
 
-def _lz4_pieces(data: memoryview, most: int, parts: Parts) -> Iterator[bytes]:
+def _lz4_pieces(data: memoryview, most: int, parts: PackedParts) -> Iterator[bytes]:
     import lz4.frame
 
     parts.one_more()
@@ -216,7 +216,7 @@ def _lz4_pieces(data: memoryview, most: int, parts: Parts) -> Iterator[bytes]:
         raise CorruptCompression("lz4: the frame is cut off")
 
 
-def _inflate_zstd(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
+def _inflate_zstd(data: memoryview, limit_bytes: int, parts: PackedParts) -> Buffer:
     import zstandard
 
     bounds = zstd_bounds(data, parts)
@@ -234,7 +234,7 @@ def _inflate_zstd(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
         raise CorruptCompression(f"zstd: {error}") from None
 
 
-def _inflate_snappy(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
+def _inflate_snappy(data: memoryview, limit_bytes: int, parts: PackedParts) -> Buffer:
     import cramjam
 
     size_of = cramjam.snappy.decompress_raw_len
@@ -252,7 +252,7 @@ def _inflate_snappy(data: memoryview, limit_bytes: int, parts: Parts) -> Buffer:
 
 
 def _snappy_claims(
-    data: memoryview, limit_bytes: int, size_of: Callable[[memoryview], int], parts: Parts
+    data: memoryview, limit_bytes: int, size_of: Callable[[memoryview], int], parts: PackedParts
 ) -> int:
     """Add up what the blocks claim, each claim judged before anything is allocated."""
     total = 0
@@ -306,7 +306,7 @@ def _deflate_zstd(data: Buffer, level: int | None) -> bytes:
     return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
 
 
-_INFLATERS: dict[Codec, Callable[[memoryview, int, Parts], Buffer]] = {
+_INFLATERS: dict[Codec, Callable[[memoryview, int, PackedParts], Buffer]] = {
     Codec.GZIP: _inflate_gzip,
     Codec.SNAPPY: _inflate_snappy,
     Codec.LZ4: _inflate_lz4,

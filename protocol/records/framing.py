@@ -30,7 +30,7 @@ class TooManyParts(Exception):  # noqa: N818 - the state it found
     """Packed records have more parts than their reader allows for."""
 
 
-class Parts:
+class PackedParts:
     """Frames, members and blocks of packed records: each takes time, whatever comes out of it."""
 
     __slots__ = ("most", "seen")
@@ -73,7 +73,7 @@ def snappy_blocks(data: memoryview) -> Iterator[memoryview]:
         yield data[start:position]
 
 
-def zstd_bounds(data: memoryview, parts: Parts) -> ZstdBounds:
+def zstd_bounds(data: memoryview, parts: PackedParts) -> ZstdBounds:
     """Walk every frame; CorruptCompression unless `data` is whole frames, at least one.
 
     TooManyParts for more blocks, and frames to be skipped, than `parts` allows for.
@@ -114,7 +114,7 @@ def _zstd_frame_header(data: memoryview, position: int, descriptor: int) -> tupl
     return position + content_bytes, window or content
 
 
-def _zstd_blocks(data: memoryview, position: int, parts: Parts) -> tuple[int, int]:
+def _zstd_blocks(data: memoryview, position: int, parts: PackedParts) -> tuple[int, int]:
     """Position after the last block, and the most that the blocks can unpack to."""
     unpacked = 0
     while True:

@@ -9,7 +9,7 @@ from protocol.records.compression import (
     Buffer,
     Codec,
     InflateLimit,
-    Parts,
+    PackedParts,
     TooManyParts,
     expected_bytes,
     inflate,
@@ -28,7 +28,7 @@ class TooMuchWork(Exception):  # noqa: N818 - what happened, not a fault
 class Work:
     """Bytes that may still be unpacked, and records that may be walked in unpacked batches.
 
-    Parts that nothing comes out of take bytes, too; one batch may have `most_parts`.
+    PackedParts that nothing comes out of take bytes, too; one batch may have `most_parts`.
     """
 
     __slots__ = ("bytes_left", "most_parts", "records_left")
@@ -55,10 +55,10 @@ def inflate_within(
     if work.bytes_left <= 0:
         raise TooMuchWork
     allowed = min(limit_bytes, work.bytes_left)
-    parts = Parts(work.most_parts)
+    parts = PackedParts(work.most_parts)
     try:
         if FORESEEN_BYTES <= allowed < limit_bytes:
-            _foresee(codec, data, allowed, Parts(work.most_parts))
+            _foresee(codec, data, allowed, PackedParts(work.most_parts))
         unpacked = inflate(codec, data, limit_bytes=allowed, parts=parts)
     except TooManyParts:
         raise TooMuchWork from None
@@ -71,7 +71,7 @@ def inflate_within(
     return unpacked
 
 
-def _foresee(codec: Codec, data: memoryview, allowed: int, parts: Parts) -> None:
+def _foresee(codec: Codec, data: memoryview, allowed: int, parts: PackedParts) -> None:
     """TooMuchWork, or TooManyParts, where it shows without unpacking."""
     if expected_bytes(codec, data, parts) > allowed:
         raise TooMuchWork
