@@ -225,15 +225,17 @@ class Cleaner:
         self._running.add(cleaning)
         started = self._loop.time()
         try:
-            while not self._stopping.is_set():
+            while self._goes_on(partition.log):
                 step = await self._on_thread(
                     _advance, slices, self._loop.time, self._throttle.window_bytes
                 )
                 self.tally.moved(step.bytes_read, step.bytes_written)
-                if step.in_turn is not None:
-                    await wait_for(partition.writer.in_turn(step.in_turn))
                 if step.is_over:
                     break
+                if step.in_turn is not None:
+                    if not self._goes_on(partition.log):
+                        return  # at once: without its turn the run must not be advanced
+                    await wait_for(partition.writer.in_turn(step.in_turn))
                 await self._rest(self._throttle.rest(step.bytes_read + step.bytes_written))
             else:
                 return
@@ -253,6 +255,10 @@ class Cleaner:
         run = LastRun(self._clock.now_ms(), seconds, cleaning.map_utilisation)
         self.tally.ended(worker, run, cleaning.stats)
         self._report(partition, verdict, cleaning, seconds)
+
+    def _goes_on(self, log: "Log") -> bool:
+        """False when a run has to be given up: on `stop`, and once the topic is not compacted."""
+        return not self._stopping.is_set() and is_compacted(log.config)
 
     async def _rest(self, seconds: float) -> None:
         if seconds:

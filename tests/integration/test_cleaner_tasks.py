@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.daemon.app import Broker
 from broker.runtime.event_log import journal
+from broker.tasks import cleaner
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -245,6 +247,37 @@ async def test_compaction_and_deletion_go_together(tmp_path: Path, clock: MovedC
         await pass_time(broker, clock, 3900)
         assert log_of(broker).snapshot.log_start_offset == 9
         assert values(broker) == []
+
+
+async def test_a_run_is_given_up_when_its_topic_is_not_compacted_any_more(
+    tmp_path: Path, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who takes a mistaken policy back keeps the records that the run has not come to."""
+    env, turns = replace(real_env(), clock=clock), 0
+    topic = {
+        "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01",
+        "internal.segment.bytes": "150",
+    }  # fmt: skip
+    async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
+        await make_topic(client, topic)
+        for number in range(9):
+            await produce(client, clock.now_ms(), (b"a", b"%d" % number * 40))
+        log, advance = log_of(broker), cleaner._advance
+
+        def advanced(*args: Any) -> cleaner.Progress:
+            nonlocal turns
+            step = advance(*args)
+            turns += step.in_turn is not None
+            if turns == 3:  # the view of the log, a segment that counts, and one that is ready
+                log.reconfigure(replace(log.config, cleanup_policy=frozenset({"delete"})))
+            return step
+
+        monkeypatch.setattr(cleaner, "_advance", advanced)
+        await pass_time(broker, clock, 16)
+        assert turns == 3
+        assert values(broker) == [b"%d" % number * 40 for number in range(1, 9)]
+        assert not log.compaction.is_running
+        assert not [each for each in (tmp_path / "t-0").iterdir() if each.suffix == ".cleaned"]
 
 
 async def test_contradictory_lags_are_refused(tmp_path: Path) -> None:
