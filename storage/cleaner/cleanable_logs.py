@@ -67,15 +67,15 @@ class CleanerOffsets:
     def settle(self, ends: Mapping[Name, int]) -> None:
         """`ends`: the logs that exist, and where they end. From now on a file says what is clean.
 
-        A log that ends before its clean part does was cut: it is dirty from its start.
+        A log that ends before its clean part does was cut: it is dirty from its start, also for the
+        next start, when it may end behind that part.
         """
+        found = self.first_dirty
         self.first_dirty = {
-            name: offset
-            for name, offset in self.first_dirty.items()
-            if offset <= ends.get(name, -1)
+            name: offset for name, offset in found.items() if offset <= ends.get(name, -1)
         }
         self.horizons = {name: at for name, at in self.horizons.items() if name in self.first_dirty}
-        if not self._is_known:
+        if not self._is_known or self.first_dirty != found:
             with suppress(DiskError):  # a full disk: the next start knows no more than this one
                 self._save()
 
