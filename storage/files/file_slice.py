@@ -63,6 +63,8 @@ class FetchData(NamedTuple):
     size_bytes: int
     unverified: Unverified | None = None
     """Set while it must not be served: what has to be settled before it is asked for again."""
+    segment: object = None
+    """Segment of the slices: another one may take its name while they wait to be sent."""
 
     def read(self) -> bytes:
         """All bytes joined (tools, tests, old clients)."""

@@ -161,7 +161,8 @@ def _read_here(read: AwayRead, indexes: TrustedIndexes) -> FetchData | None:
             raise CorruptLog(away.path, f"the batch at {sound_to} is damaged: it is not served")
     if file is None or away.here(begin, size) is not file:
         raise NotInMemory  # another file has come meanwhile, and the check was of that one or this
-    return FetchData((FileSlice(file, begin, sound_to - begin),), sound_to - begin)
+    piece = FileSlice(file, begin, sound_to - begin)
+    return FetchData((piece,), piece.size, segment=segment)
 
 
 def _place_here(read: AwayRead, indexes: TrustedIndexes, limit: int) -> BatchPlace | None:

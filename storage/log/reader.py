@@ -95,7 +95,7 @@ def _piece(  # noqa: PLR0917 - private, called by position
             return NOTHING
         max_bytes = batch_bytes
     size = min(max_bytes, limit - position)
-    return FetchData((FileSlice(segment.file(), position, size),), size)
+    return FetchData((FileSlice(segment.file(), position, size),), size, segment=segment)
 
 
 def _proven(piece: FetchData, unverified: UnverifiedRange) -> FetchData:
@@ -113,7 +113,7 @@ def _proven(piece: FetchData, unverified: UnverifiedRange) -> FetchData:
     if sound_to <= part.position:
         raise CorruptLog(part.file.path, f"the batch at {sound_to} is damaged: it is not served")
     size = sound_to - part.position
-    return FetchData((FileSlice(part.file, part.position, size),), size)
+    return piece._replace(slices=(FileSlice(part.file, part.position, size),), size_bytes=size)
 
 
 def _tail_of(snapshot: LogSnapshot, offset: int) -> Tail | None:

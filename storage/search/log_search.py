@@ -6,7 +6,6 @@ from typing import Protocol, TypeVar
 from config.topic import TopicConfig
 from storage.errors import StorageError
 from storage.files.file_slice import FetchData, FileSlice
-from storage.files.layout import LOG
 from storage.files.partition_files import PartitionFiles
 from storage.index.offset_index import OffsetPosition
 from storage.index.txn_index import AbortedTxn
@@ -216,15 +215,15 @@ class LogSearch:
     def _end_of(self, snapshot: LogSnapshot, offset: int, data: FetchData) -> int:
         """An offset at or behind the end of what a fetch from `offset` gives.
 
-        By the offset index, as Kafka bounds its list of aborted transactions.
+        By the offset index, as Kafka bounds its list of aborted transactions: that of the very
+        segment, since compaction may have put another one in its place, with other positions.
         """
-        piece, up_to = data.slices[0], snapshot.last_stable_offset
-        segments = snapshot.segments
+        up_to, segments = snapshot.last_stable_offset, snapshot.segments
         for number in range(index_of(segments, offset), len(segments)):
             segment = segments[number]
-            if piece.file.path not in {segment.path_of(LOG), segment.away and segment.away.path}:
+            if segment is not data.segment:
                 continue
-            behind = self._behind(segment, snapshot.end_of(number), piece)
+            behind = self._behind(segment, snapshot.end_of(number), data.slices[0])
             if behind is not None:
                 return min(behind.offset, up_to)
             if number + 1 < len(segments):
