@@ -5,12 +5,13 @@ last offset (of the marker), int64 last stable offset after the abort. Last offs
 The file exists only if there were aborts. Entries count in memory at once; the file follows with
 `flush`, at the latest when its segment is synced, and recovery rebuilds it from the log. Its
 checksum (`txn_sum`) is written after each sync and looked at when the log is opened.
+
+In memory an entry is four machine numbers of one array, which the log's writer extends in place: a
+producer may abort as often as it likes. Readers of any thread take the count first.
 """
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
-from itertools import islice
-from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from storage.index import txn_sum
 VERSION = 0
 ENTRY = Struct(">hqqqq")
 ENTRY_BYTES = ENTRY.size
-_last_offset = attrgetter("last_offset")
+_FIELDS, _LAST_OFFSET = 4, 2  # of an entry in memory
 
 
 class AbortedTxn(NamedTuple):
@@ -44,43 +45,53 @@ class AbortedSearch(NamedTuple):
 class TxnIndex:
     """Aborted transactions of one segment. Nothing is read before the first use."""
 
-    __slots__ = ("_entries", "_fs", "_is_shortened", "_unwritten", "base_offset", "path")
+    __slots__ = ("_fs", "_is_shortened", "_rows", "_unwritten", "base_offset", "path")
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
         """Name the file."""
         self.path = path
         self.base_offset = base_offset
         self._fs = fs
-        self._entries: tuple[AbortedTxn, ...] | None = None
+        self._rows: array[int] | None = None
         self._unwritten = 0
         self._is_shortened = False
         """Its checksum is of more entries; it stays until a sync, so that a crash is noticed."""
 
     @property
-    def entries(self) -> tuple[AbortedTxn, ...]:
-        """All of them in log order; CorruptIndex if the file contradicts itself."""
-        entries = self._entries
-        if entries is None:
+    def rows(self) -> "array[int]":
+        """The numbers of all entries in log order; CorruptIndex if the file contradicts itself."""
+        rows = self._rows
+        if rows is None:
             found = self._read()
             with locks.ONCE:  # else the writer's newest could be lost to a slow reader
-                entries = self._entries
-                if entries is None:
-                    entries = self._entries = found
-        return entries
+                rows = self._rows
+                if rows is None:
+                    rows = self._rows = found
+        return rows
+
+    @property
+    def entries(self) -> tuple[AbortedTxn, ...]:
+        """All of them in log order. Raises CorruptIndex."""
+        rows = self.rows
+        return tuple(_entry(rows, number) for number in range(len(rows) // _FIELDS))
+
+    @property
+    def count(self) -> int:
+        """Number of entries. Raises CorruptIndex."""
+        return len(self.rows) // _FIELDS
 
     @property
     def is_loaded(self) -> bool:
         """True when the entries are in memory."""
-        return self._entries is not None
+        return self._rows is not None
 
     def append(self, aborted: AbortedTxn) -> None:
         """Add one, in memory; InvalidOffset unless its end is after the last."""
-        entries = self.entries
-        if entries and aborted.last_offset <= entries[-1].last_offset:
-            raise InvalidOffset(
-                self.path, f"{aborted.last_offset} is not after {entries[-1].last_offset}"
-            )
-        self._entries = (*entries, aborted)
+        rows = self.rows
+        last = rows[_LAST_OFFSET - _FIELDS] if rows else None
+        if last is not None and aborted.last_offset <= last:
+            raise InvalidOffset(self.path, f"{aborted.last_offset} is not after {last}")
+        rows.extend(array("q", aborted))  # in one step: a reader sees it whole or not at all
         self._unwritten += 1
 
     def flush(self) -> None:
@@ -91,9 +102,10 @@ class TxnIndex:
     def search(self, fetch_offset: int, upper_bound: int) -> AbortedSearch:
         """The transactions that touch offsets from `fetch_offset` to before `upper_bound`."""
         found = []
-        entries = self.entries
-        first = bisect_left(entries, fetch_offset, key=_last_offset)
-        for aborted in islice(entries, first, None):
+        rows = self.rows
+        count = len(rows) // _FIELDS
+        for number in range(_first_from(rows, count, fetch_offset), count):
+            aborted = _entry(rows, number)
             if aborted.first_offset < upper_bound:
                 found.append(aborted)
             if aborted.last_stable_offset >= upper_bound:
@@ -103,20 +115,21 @@ class TxnIndex:
     def truncate_to(self, offset: int) -> None:
         """Forget the transactions that ended at `offset` or later, in the file too."""
         self.flush()
-        entries = self.entries
-        keep = sum(aborted.last_offset < offset for aborted in entries)
-        if keep < len(entries):
+        rows = self.rows
+        count = len(rows) // _FIELDS
+        keep = _first_from(rows, count, offset)
+        if keep < count:
             file = self._fs.open(self.path)
             try:
                 file.truncate(keep * ENTRY_BYTES)
             finally:
                 file.close()
-            self._entries = entries[:keep]
+            self._rows = rows[: keep * _FIELDS]
             self._is_shortened = True
 
     def reset(self) -> None:
         """Start again without entries; the file goes, its checksum with the next `sync`."""
-        self._entries = ()
+        self._rows = array("q")
         self._is_shortened = True
         self._unwritten = 0
         if self._fs.exists(self.path):
@@ -124,23 +137,24 @@ class TxnIndex:
 
     def sync(self) -> None:
         """Make the file's bytes durable, if there is one (its name: the caller's). DiskError."""
-        if self._entries if self._entries is not None else self._fs.exists(self.path):
+        if self._rows if self._rows is not None else self._fs.exists(self.path):
             self._write(durable=True)
         elif self._is_shortened:
             txn_sum.remove(self._fs, self.path)
         self._is_shortened = False
 
     def _write(self, *, durable: bool) -> None:
-        entries = self.entries
-        first = len(entries) - self._unwritten
+        rows = self.rows
+        count = len(rows) // _FIELDS
+        first = count - self._unwritten
         file = self._fs.open(self.path, create=True)
         try:
             if self._unwritten:
-                file.write_at(first * ENTRY_BYTES, _packed(entries[first:]))
-            self._unwritten = len(entries) if durable else 0  # a failed sync loses all of it
+                file.write_at(first * ENTRY_BYTES, _packed(rows, first, count))
+            self._unwritten = count if durable else 0  # a failed sync loses all of it
             if durable:
                 file.sync()
-                txn_sum.save(self._fs, self.path, _packed(entries))
+                txn_sum.save(self._fs, self.path, _packed(rows, 0, count))
                 self._unwritten = 0
         finally:
             file.close()
@@ -149,15 +163,15 @@ class TxnIndex:
         """CorruptIndex if the file contradicts itself, its segment or its checksum."""
         data = self._bytes()
         txn_sum.check(self._fs, self.path, data)
-        self._entries = self._parsed(data)
+        self._rows = self._parsed(data)
 
     def check_beside_writer(self) -> None:
         """As `check`, for a reader of files: a broker may have written entries since a sync."""
         data = self._bytes()
         txn_sum.check_beside_writer(self._fs, self.path, data, ENTRY_BYTES)
-        self._entries = self._parsed(data)
+        self._rows = self._parsed(data)
 
-    def _read(self) -> tuple[AbortedTxn, ...]:
+    def _read(self) -> "array[int]":
         return self._parsed(self._bytes())
 
     def _bytes(self) -> bytes:
@@ -166,22 +180,34 @@ class TxnIndex:
         except FileMissing:
             return b""
 
-    def _parsed(self, data: bytes) -> tuple[AbortedTxn, ...]:
+    def _parsed(self, data: bytes) -> "array[int]":
         if len(data) % ENTRY_BYTES:
             raise CorruptIndex(self.path, f"{len(data)} bytes are not whole entries")
-        return self._checked(ENTRY.iter_unpack(data))
-
-    def _checked(self, rows: Iterable[tuple[int, ...]]) -> tuple[AbortedTxn, ...]:
-        entries = []
+        rows = array("q")
         last = self.base_offset - 1
-        for version, *fields in rows:
-            aborted = AbortedTxn(*fields)
-            if version > VERSION or aborted.last_offset <= last:
-                raise CorruptIndex(self.path, f"unknown or misplaced entry {aborted}")
-            last = aborted.last_offset
-            entries.append(aborted)
-        return tuple(entries)
+        for version, *fields in ENTRY.iter_unpack(data):
+            if version > VERSION or fields[_LAST_OFFSET] <= last:
+                raise CorruptIndex(self.path, f"unknown or misplaced entry {AbortedTxn(*fields)}")
+            last = fields[_LAST_OFFSET]
+            rows.extend(fields)
+        return rows
 
 
-def _packed(entries: Iterable[AbortedTxn]) -> bytes:
-    return b"".join(ENTRY.pack(VERSION, *each) for each in entries)
+def _entry(rows: "array[int]", number: int) -> AbortedTxn:
+    begin = number * _FIELDS
+    return AbortedTxn(*rows[begin : begin + _FIELDS])
+
+
+def _first_from(rows: "array[int]", count: int, offset: int) -> int:
+    """The first of `count` entries that ends at `offset` or later, or `count`."""
+    return bisect_left(
+        range(count), offset, key=lambda number: rows[number * _FIELDS + _LAST_OFFSET]
+    )
+
+
+def _packed(rows: "array[int]", first: int, last: int) -> bytes:
+    """The entries from `first` to before `last` as the file has them."""
+    return b"".join(
+        ENTRY.pack(VERSION, *rows[number * _FIELDS : (number + 1) * _FIELDS])
+        for number in range(first, last)
+    )

@@ -222,7 +222,7 @@ class Segment:
     def has_aborted(self) -> bool:
         """True when an aborted transaction ended in it, as far as was noted or read; any thread."""
         aborted = self._aborted
-        return aborted is not None and bool(aborted.entries)
+        return aborted is not None and aborted.count > 0
 
     def sync_aborted(self) -> None:
         """Make the index of aborted transactions durable, its name aside. DiskError."""

@@ -50,16 +50,16 @@ def aborted_made_twice() -> Iterator[None]:
             self._aborted = made
         return self._aborted
 
-    def entries(self: TxnIndex) -> Any:
-        if self._entries is None:
+    def rows(self: TxnIndex) -> Any:
+        if self._rows is None:
             read = self._read()
             _takes_long()
-            self._entries = read
-        return self._entries
+            self._rows = read
+        return self._rows
 
     with (
         patch.object(Segment, "aborted", property(aborted)),
-        patch.object(TxnIndex, "entries", property(entries)),
+        patch.object(TxnIndex, "rows", property(rows)),
         patch.object(interleaved_life, "WATCHED", TRANSACTION_FILES),
         patch.object(interleaved_life, "WEIGHTS", ((0, 0, 6, 8, 12, 0, 1, 0, 0),)),
     ):

@@ -1,6 +1,7 @@
 """The index of aborted transactions: Kafka's bytes, and what a fetch must be told."""
 
 import struct
+import tracemalloc
 
 import pytest
 
@@ -104,3 +105,18 @@ def test_contents_that_contradict_themselves_are_found(data: bytes, base: int) -
     fs.write_atomically(PATH, data)
     with pytest.raises(CorruptIndex):
         TxnIndex(fs, PATH, base).check()
+
+
+def test_many_aborts_take_little_memory_and_each_leaves_those_before_it_alone() -> None:
+    """A producer may abort a million times in a segment."""
+    index, count = index_with(*FOUR), 5000
+    before = index.rows
+    tracemalloc.start()
+    for number in range(count):
+        index.append(AbortedTxn(2**40 + number, 2 * 10**9, 3 * 10**9 + number, 2**33))
+    taken, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 64 * count
+    assert taken < 48 * count
+    assert index.rows is before, "it was copied"
+    assert index.count == len(index.entries) == count + len(FOUR)
