@@ -4,6 +4,7 @@ What it is as it is written and read, and the rules, are in `storage.log.written
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import NoSpace
@@ -32,7 +33,8 @@ class Log(WrittenLog):
             if not self.takes_changes or self.compaction.is_running:
                 return RemovalStep((), self._start_offset, has_more=False)
             if all_go and self._appender.end_offset == start_offset:
-                self._appender.roll()
+                with suppress(NoSpace):  # the others make room for it
+                    self._appender.roll()
             at_most = self._raise_start(min(start_offset, self.snapshot.high_watermark))
             before = wholly_before(self._appender.segments, self._start_offset)
             self._take_out(leaving := before[:at_most])

@@ -193,6 +193,18 @@ def test_a_full_disk_does_not_keep_segments_from_going() -> None:
     assert offsets_of(records_of(log)) == [2]
 
 
+def test_a_disk_too_full_for_a_new_segment_keeps_only_the_last_one_from_going() -> None:
+    """It goes at the next round: the others have made room."""
+    env = sim_env()
+    log = filled(env, NOW - 500, NOW - 400, NOW - 300, retention_ms=100)
+    env.fs.inject("create", path=f"{3:020d}{LOG}", error="enospc")  # type: ignore[attr-defined]
+    assert enforce(log, env) == [Reason.TIME] * 3
+    assert names(env, LOG) == [f"{2:020d}{LOG}"]
+    assert enforce(log, env) == [Reason.TIME]
+    assert names(env, LOG) == [f"{3:020d}{LOG}"]
+    assert log.snapshot.log_start_offset == 3
+
+
 def test_records_deleted_by_a_client_take_their_segments_along() -> None:
     env = sim_env()
     log = filled(env, NOW, NOW, NOW, retention_ms=-1)
