@@ -135,8 +135,10 @@ class Cleaner:
             self._end_threads()
             self._threads, self._thread_count = patient_threads(count, "cleaner"), count
             self.tally.has_workers(count)
+        await self._finish_swaps()
         if not self._settings.log_cleaner_enable:
-            await self._look()
+            if not self._stopping.is_set():
+                await self._look()
             return
         work = (self._work(number) for number in range(count))
         errors = [each for each in await asyncio.gather(*work, return_exceptions=True) if each]
@@ -159,6 +161,23 @@ class Cleaner:
             for log, found in self.set_aside.items()
             if topic is not None and log.topic != topic
         }
+
+    async def _finish_swaps(self) -> None:
+        """Names that a run could not change, whether or not the log is to be cleaned again: until
+        then no segment leaves it.
+        """
+        for partition in self._topics.image.led_here():
+            compaction = partition.log.compaction
+            if compaction.unfinished is None or self._rests(partition.log):
+                continue
+            if self._stopping.is_set():
+                return
+            try:
+                old = await self._on_thread(compaction.finish_swap)
+            except Exception as error:  # noqa: BLE001 - a bug must not end the other work
+                self._put_aside(partition, error)
+            else:
+                self._logs.bury(partition.log, old)
 
     # --- one worker ---
 
@@ -284,13 +303,17 @@ class Cleaner:
         return self._settings.log_cleaner_threads + (self._remote is not None)
 
     def _is_free(self, log: "Log", worker: int) -> bool:
-        aside = self.set_aside.get(log)
         return (
             log not in self._busy
             and self._is_for(log, worker)
             and not log.compaction.is_stuck
-            and (aside is None or aside.until <= self._clock.monotonic())
+            and not self._rests(log)
         )
+
+    def _rests(self, log: "Log") -> bool:
+        """True while it is too early to try again what failed."""
+        aside = self.set_aside.get(log)
+        return aside is not None and aside.until > self._clock.monotonic()
 
     def _is_for(self, log: "Log", worker: int) -> bool:
         if self._remote is None or not log.snapshot.first_local:

@@ -74,6 +74,18 @@ class Compaction:
     judged: Judged | None = None
     """The last verdict that nothing but what it was found from, and time, can change."""
 
+    def finish_swap(self) -> tuple[Segment, ...]:
+        """Bring the names of an unfinished swap in step, outside of a run; the segments that go.
+
+        Blocks. DiskError: call it again.
+        """
+        swap = self.unfinished
+        if swap is None:
+            return ()
+        swap.finish()
+        self.unfinished, self.is_running = None, False
+        return swap.old
+
     def forget_segments(self) -> None:
         """Segments leave: what was found from them counts no more, and would keep them open."""
         self.ages = self.judged = None

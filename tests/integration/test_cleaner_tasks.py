@@ -26,6 +26,8 @@ from protocol.apis.incremental_alter_configs import (
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
+from storage.cleaner.segment_swap import SegmentSwap
+from storage.errors import DiskError
 from storage.log.log import Log
 from storage.posix import real_env
 from storage.retention.cleanability import CleanReason
@@ -278,6 +280,39 @@ async def test_a_run_is_given_up_when_its_topic_is_not_compacted_any_more(
         assert values(broker) == [b"%d" % number * 40 for number in range(1, 9)]
         assert not log.compaction.is_running
         assert not [each for each in (tmp_path / "t-0").iterdir() if each.suffix == ".cleaned"]
+
+
+async def test_names_that_a_run_could_not_change_keep_no_segment_in_a_log_that_is_not_compacted(
+    tmp_path: Path, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later round changes them, whatever the topic's policy is by then."""
+    env, finish = replace(real_env(), clock=clock), SegmentSwap.finish
+    topic = {
+        "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01",
+        "internal.segment.bytes": "150", "retention.ms": "3600000",
+    }  # fmt: skip
+    async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
+        await make_topic(client, topic)
+        for number in range(9):
+            await produce(client, clock.now_ms(), (b"a", b"%d" % number * 40))
+
+        def fails(swap: SegmentSwap) -> None:
+            raise DiskError("t-0", "sync directory", "injected")
+
+        monkeypatch.setattr(SegmentSwap, "finish", fails)
+        await pass_time(broker, clock, 16)
+        log = log_of(broker)
+        assert log.compaction.unfinished is not None
+        assert await alter(client, "cleanup.policy", "delete") == 0
+        monkeypatch.setattr(SegmentSwap, "finish", finish)
+        await pass_time(broker, clock, 16)
+        assert log.compaction.unfinished is None
+        await pass_time(broker, clock, 3900)
+        assert values(broker) == []
+        await pass_time(broker, clock, 61)
+        await pass_time(broker, clock, 61)
+        logs = [each.name for each in (tmp_path / "t-0").iterdir() if ".log" in each.name]
+        assert logs == [f"{9:020d}.log"]
 
 
 async def test_contradictory_lags_are_refused(tmp_path: Path) -> None:
