@@ -10,9 +10,10 @@ need, but for a part that readers cannot do without (`least_bytes`).
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from protocol.checksum import crc32c
-from storage.env import Buffer, File, FileSystem
+from storage.env import Buffer, DirEntry, File, FileSystem
 from storage.errors import DiskError, FileMissing, NoSpace
 from storage.locks import Lock
 
@@ -20,6 +21,7 @@ BLOCK_BYTES = 1024 * 1024
 SUM_BYTES = 4
 LEAST_BYTES = 16 * BLOCK_BYTES
 LEAST_SHARE, LARGEST_LEAST_SHARE = 8, 4
+_OF_A_MOUNT = "lost+found"
 
 
 def sums_of(data: Buffer) -> bytes:
@@ -114,6 +116,11 @@ def least_bytes(disk_bytes: int) -> int:
     return min(max(disk_bytes // LEAST_SHARE, LEAST_BYTES), disk_bytes // LARGEST_LEAST_SHARE)
 
 
+def _is_own(entry: DirEntry) -> bool:
+    """True for a file that a cache may have made: `ObjectCache.make` numbers them."""
+    return not entry.is_dir and entry.name.isascii() and entry.name.isdecimal()
+
+
 class ObjectCache:
     """All cached objects of a broker. Used from any thread."""
 
@@ -143,9 +150,19 @@ class ObjectCache:
         """Bytes in all of its files, kept as they come and go."""
 
     def open(self) -> None:
-        """Begins empty: what an earlier process left in the directory goes. DiskError."""
-        self._fs.remove_tree(self._directory)
-        self._fs.make_dir(self._directory)
+        """Begins empty: files that an earlier process left in the directory go.
+
+        DiskError: also where anything else is there, which nobody has given away.
+        """
+        fs, directory = self._fs, self._directory
+        fs.make_dir(directory)
+        found = [each for each in fs.list_dir(directory) if each.name != _OF_A_MOUNT]
+        others = sorted(each.name for each in found if not _is_own(each))
+        if others:
+            raise DiskError(directory, "empty", f"there is {others[0]}, which is no cache's")
+        for each in found:
+            with suppress(FileMissing):
+                fs.remove(f"{directory}/{each.name}")
 
     def find(self, key: str) -> SparseCopy | None:
         """The object's file, as the one used last; None when nothing of it is here."""

@@ -66,6 +66,23 @@ def test_a_place_that_cannot_have_the_cache_of_the_tier_is_told(
     assert line.endswith("that the broker may make and empty (horolog.tier.cache.dir)")
 
 
+@pytest.mark.parametrize("place", ["data", ""], ids=["data directory", "directory above it"])
+def test_a_cache_of_the_tier_in_a_place_with_other_files_is_refused_and_they_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    segment = tmp_path / "data" / "orders-0" / "00000000000000000000.log"
+    segment.parent.mkdir(parents=True)
+    segment.touch()
+    cache = f"horolog.tier.cache.dir={tmp_path / place}"
+    status, line = refused(tmp_path / "data", *TIER, cache)
+    assert segment.exists()
+    assert status == BAD_SETTINGS
+    assert "which is no cache's" in line
+    assert line.endswith("that the broker may make and empty (horolog.tier.cache.dir)")
+
+
 @pytest.mark.parametrize(
     ("endpoint", "remedy"),
     [

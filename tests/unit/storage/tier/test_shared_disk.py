@@ -7,6 +7,8 @@ from functools import partial
 
 import pytest
 
+from storage.env import parent_of
+from storage.errors import DiskError
 from storage.tier.object_cache import BLOCK_BYTES, ObjectCache, least_bytes
 from tests.support.disk.simdisk import SimFileSystem
 
@@ -108,6 +110,28 @@ def test_an_object_that_is_being_read_stays_whatever_others_need() -> None:
     disk.look()
     assert disk.here == []
     assert disk.cache.find("large") is cached
+
+
+@pytest.mark.parametrize("other", ["meta.properties", "orders-0/00000000000000000000.log", "7/1"])
+def test_a_directory_with_anything_else_in_it_is_refused_and_all_of_it_stays(other: str) -> None:
+    """A slip in `horolog.tier.cache.dir` must not cost the files that are there."""
+    fs = SimFileSystem()
+    fs.make_dir(parent_of(f"/cache/{other}"))
+    for path in ("/cache/1", f"/cache/{other}"):
+        fs.open(path, create=True)
+    with pytest.raises(DiskError, match="which is no cache's"):
+        ObjectCache(fs, "/cache", 1 << 30).open()
+    assert fs.exists(f"/cache/{other}")
+    assert fs.exists("/cache/1")
+
+
+def test_a_directory_that_is_a_disk_of_its_own_is_emptied_and_used() -> None:
+    fs = SimFileSystem()
+    fs.make_dir("/cache/lost+found")
+    for name in ("1", "20"):
+        fs.open(f"/cache/{name}", create=True)
+    ObjectCache(fs, "/cache", 1 << 30).open()
+    assert [each.name for each in fs.list_dir("/cache")] == ["lost+found"]
 
 
 def test_small_objects_are_bounded_by_their_number() -> None:
