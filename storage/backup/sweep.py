@@ -135,6 +135,7 @@ class _Chain:
         states = list(_states(store, keys, numbers))
         counted = [each for each in states if each.written_ms <= at_ms]
         since = counted[-1].number if counted else 0
+        _check_whole(keys, states, numbers, since)
         self.named = _uniques(each for each in states if each.number >= since)
         self.named_before = _uniques(each for each in states if each.number < since)
         needed_from = max(
@@ -145,20 +146,34 @@ class _Chain:
 
 
 def _states(store: ObjectStore, keys: PartitionKeys, numbers: Sequence[int]) -> Iterator[Manifest]:
-    """All states of a partition, the oldest first; those before the first full one are left out.
+    """The states of a partition, the oldest first; without those that need a manifest that is gone.
 
-    CorruptCheckpoint where one is missing between others.
+    CorruptCheckpoint for one that is not what was written.
     """
     state: Manifest | None = None
     for number in numbers:
         key = keys.manifest(number)
-        before = state
-        state = apply(key, state, store.get(key))
-        if state is None and before is None:
+        before = state if state is not None and state.number + 1 == number else None
+        state = apply(key, before, store.get(key))
+        if state is None:
             continue
-        if state is None or state.number != number or (before and before.number + 1 != number):
-            raise CorruptCheckpoint(key, "a manifest is missing before it")
+        if state.number != number:
+            raise CorruptCheckpoint(key, f"it is manifest {state.number}")
         yield state
+
+
+def _check_whole(
+    keys: PartitionKeys, states: Sequence[Manifest], numbers: Sequence[int], since: int
+) -> None:
+    """CorruptCheckpoint where a state is not known that a back-up which is kept may need.
+
+    Of those before `since` a removal that was cut off may have left any; 0: all are needed.
+    """
+    known = {each.number for each in states}
+    first = since or min(numbers, default=0)
+    gone = (number for number in range(first, max(numbers, default=-1) + 1) if number not in known)
+    if (missing := next(gone, None)) is not None:
+        raise CorruptCheckpoint(keys.manifest(missing), "it is missing, or one that it needs")
 
 
 def _uniques(states: Iterable[Manifest]) -> frozenset[str]:

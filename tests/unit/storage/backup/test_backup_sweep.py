@@ -1,10 +1,14 @@
 """Removal of old back-ups: what is kept can be restored, and what nothing needs is gone."""
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 import pytest
 
 from storage.backup.sweep import Swept
 from storage.errors import CorruptLog, StorageError
-from storage.tier.names import PartitionKeys
+from storage.tier.names import PartitionKeys, number_of
+from storage.tier.port import StoreThrottled
 from tests.support.backup.backup_world import (
     DAY_MS,
     HOUR_MS,
@@ -108,6 +112,55 @@ def test_nothing_goes_where_manifests_cannot_be_read(
     assert [each.partition(":")[0] for each in swept.unreadable] == ["plain-0"]
     with pytest.raises(StorageError):
         restored(world, store)
+
+
+def test_nothing_goes_where_the_manifest_is_lost_that_all_others_need(
+    world: BackupWorld, store: MemoryStore
+) -> None:
+    world.fill(20)
+    world.sync()
+    world.back_up(store)
+    key = PartitionKeys(PLAIN, TOPICS[PLAIN].topic_id, 0).manifest(1)
+    lost = store.objects.pop(key)
+    world.clock.advance(2 * DAY_MS)
+    swept = world.sweep(store, orphan_age_ms=HOUR_MS)
+    assert swept.objects == 0
+    assert [each.partition(":")[0] for each in swept.unreadable] == ["plain-0"]
+    store.objects[key] = lost
+    assert content_of(restored(world, store)[0]) == world.content()
+
+
+class HalfRemovals(MemoryStore):
+    """A store that removes every other one of the manifests that it is asked to remove, once."""
+
+    has_failed = False
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """As the port has it."""
+        if self.has_failed or not keys or "/manifest/" not in keys[0]:
+            super().delete(keys)
+            return
+        self.has_failed = True
+        super().delete(keys[1::2])
+        raise StoreThrottled(keys[0], "delete", "SlowDown")
+
+
+def test_a_removal_that_was_done_in_part_is_gone_on_with(world: BackupWorld) -> None:
+    store = HalfRemovals(world.clock.now_ms)
+    while not store.has_failed:
+        world.back_up(store)
+        world.clock.advance(HOUR_MS)
+        world.fill(1)
+        world.sync()
+        with suppress(StoreThrottled):
+            world.sweep(store, keep_ms=0)
+    swept = world.sweep(store, keep_ms=0)
+    assert (swept.unreadable, swept.objects > 0) == ((), True)
+    keys = PartitionKeys(PLAIN, TOPICS[PLAIN].topic_id, 0)
+    numbers = [number_of(each.key) or 0 for each in store.list(keys.manifests)]
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    world.back_up(store)
+    assert content_of(restored(world, store)[0]) == world.content()
 
 
 def test_a_lost_object_is_named(world: BackupWorld, store: MemoryStore) -> None:
