@@ -8,11 +8,13 @@ counted, logged once a minute for each partition, and kept with the findings of 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLane
 from broker.runtime.probes import BrokerProbes
+from broker.runtime.wire_error import wire_error
+from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from storage.files.file_slice import Unverified
 from storage.log.log import Log
@@ -24,8 +26,23 @@ TELL_SECONDS = 60.0
 MAX_REPORTED = 1000
 TASK = "check before serving"
 
-Done = Callable[[Collection[Unverified], Collection[Unverified]], None]
+
+class Unreadable(NamedTuple):
+    """A range that could not be verified, and the error of who asks for it."""
+
+    range: Unverified
+    error: KafkaError
+
+
+Done = Callable[[Collection[Unreadable], Collection[Unverified]], None]
 """Gets those that could not be read, and those that are not settled yet."""
+
+
+def refuse_unreadable(asked: Unverified, unreadable: Collection[Unreadable]) -> None:
+    """KafkaError where the range that is asked for is of a segment that could not be read."""
+    for each in unreadable:
+        if each.range.segment is asked.segment:
+            raise each.error
 
 
 class DamageLedger(Protocol):
@@ -78,7 +95,8 @@ class DamageMet:
         def settled(_: object) -> None:
             pairs = list(zip(ranges, checks, strict=True))
             late = [each for each, check in pairs if not check.done()]
-            done([each for each, check in pairs if check.done() and self._has_failed(check)], late)
+            ended = ((each, self._error_of(check)) for each, check in pairs if check.done())
+            done([Unreadable(each, error) for each, error in ended if error is not None], late)
 
         waiting = asyncio.ensure_future(asyncio.wait(checks, timeout=patience))
         waiting.add_done_callback(settled)
@@ -98,12 +116,15 @@ class DamageMet:
         if not check.cancelled():
             check.exception()
 
-    def _has_failed(self, check: asyncio.Future[None]) -> bool:
-        error = None if check.cancelled() else check.exception()
+    def _error_of(self, check: asyncio.Future[None]) -> KafkaError | None:
+        """CORRUPT_MESSAGE for bytes that are lost or changed, another error for other failures."""
+        if check.cancelled():
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker stops")
+        error = check.exception()
         if error is not None and not isinstance(error, StorageError):
             self._probes.task_failed(TASK)
             event("task_failed", "error", task=TASK, error=repr(error))
-        return check.cancelled() or error is not None
+        return None if error is None else wire_error(error)
 
     def met(self, partition: "Partition", offset: int, what: str) -> None:
         """A fetch from `offset` on was refused because of `what`."""

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Protocol
 
-from broker.fetching.damage import DamageMet
+from broker.fetching.damage import DamageMet, Unreadable
 from broker.fetching.plan import FetchPlan
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.partition import Partition
@@ -201,13 +201,10 @@ class OldFetch:
         """False while the tier's store is slow: what it gives is there for who asks again."""
         checked: Deferred[bool] = Deferred()
 
-        def settled(unreadable: Collection[Unverified], late: Collection[Unverified]) -> None:
+        def settled(unreadable: Collection[Unreadable], late: Collection[Unverified]) -> None:
             if unreadable:
-                checked.fail(
-                    KafkaError(
-                        ErrorCode.KAFKA_STORAGE_ERROR, f"{unverified.segment!r} cannot be read"
-                    )
-                )
+                (failed,) = unreadable
+                checked.fail(failed.error)
             else:
                 checked.resolve(not late)
 

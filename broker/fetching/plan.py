@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker.fetching.damage import Unreadable, refuse_unreadable
 from broker.fetching.sessions import FollowedPartition
 from broker.partitions.partition import Partition
 from broker.runtime.wire_error import wire_error
@@ -80,13 +81,13 @@ class FetchPlan:
     def read(
         self,
         image: MetadataImage,
-        unreadable: Collection[Unverified] = (),
+        unreadable: Collection[Unreadable] = (),
         late: Collection[Unverified] = (),
     ) -> FetchResult:
         """Reads every partition; faults become error codes of their partition.
 
-        `unreadable`: ranges that could not be verified, since the disk refused. `late`: ranges
-        that nobody waits for any longer; they give nothing this time.
+        `unreadable`: ranges that could not be verified. `late`: ranges that nobody waits for any
+        longer; they give nothing this time.
         """
         result = FetchResult([], [], 0, has_error=False)
         remaining = self.max_bytes
@@ -138,7 +139,7 @@ class FetchPlan:
         partition: Partition,
         remaining: int,
         result: FetchResult,
-        asked: tuple[Collection[Unverified], Collection[Unverified]],
+        asked: tuple[Collection[Unreadable], Collection[Unverified]],
     ) -> PartitionData:
         if wanted.leader_epoch >= 0:  # here any other number is one that nobody knows
             partition.check_leader_epoch(wanted.leader_epoch)
@@ -159,7 +160,7 @@ class FetchPlan:
         partition: Partition,
         remaining: int,
         result: FetchResult,
-        asked: tuple[Collection[Unverified], Collection[Unverified]],
+        asked: tuple[Collection[Unreadable], Collection[Unverified]],
     ) -> tuple[FetchData | None, list[AbortedTransaction]]:
         """Data, and what is aborted of it; once more when segments have left in between."""
         for _ in range(2):
@@ -181,21 +182,16 @@ class FetchPlan:
 def _served_later(
     data: FetchData,
     unverified: Unverified,
-    unreadable: Collection[Unverified],
+    unreadable: Collection[Unreadable],
     late: Collection[Unverified],
     result: FetchResult,
 ) -> FetchData | None:
     """Add to the result what has to be settled first, unless nobody waits for it any longer."""
-    _refuse_unreadable(unverified, unreadable)
+    refuse_unreadable(unverified, unreadable)
     if _is_among(unverified, late):
         return None
     result.unverified.append(unverified)
     return data
-
-
-def _refuse_unreadable(unverified: Unverified, unreadable: Collection[Unverified]) -> None:
-    if _is_among(unverified, unreadable):
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{unverified.segment!r} cannot be read")
 
 
 def _is_among(unverified: Unverified, ranges: Collection[Unverified]) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from broker.fetching.damage import DamageMet
+from broker.fetching.damage import DamageMet, Unreadable
 from broker.fetching.down_converted import (
     FORMAT_2_SINCE_VERSION,
     WHOLE_FIRST_SINCE_VERSION,
@@ -165,7 +165,7 @@ class _Fetch:
     def _settled(
         self,
         answer: Deferred[FetchResponse],
-        unreadable: Collection[Unverified],
+        unreadable: Collection[Unreadable],
         late: Collection[Unverified],
     ) -> None:
         if answer.abandoned:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
-from broker.fetching.damage import DamageMet
+from broker.fetching.damage import DamageMet, Unreadable
 from broker.partitions.fetch_waiters import FetchWaiters, Waiter
 from broker.runtime.deferred import Deferred
 from broker.share.fetch_look import (
@@ -67,7 +67,7 @@ class ShareFetcher:
         return self._answer
 
     def _go_on(
-        self, unreadable: Collection[Unverified] = (), late: Collection[Unverified] = ()
+        self, unreadable: Collection[Unreadable] = (), late: Collection[Unverified] = ()
     ) -> None:
         if self._answer.abandoned or self._answer.settled:
             return

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import NamedTuple
 
-from broker.fetching.damage import DamageMet
+from broker.fetching.damage import DamageMet, Unreadable, refuse_unreadable
 from broker.partitions.partition import Partition, last_fetchable
 from broker.runtime.wire_error import wire_error
 from broker.share.acquire import Acquired, Ask, Fetched
@@ -58,7 +58,7 @@ class _Candidate(NamedTuple):
 class Passed(NamedTuple):
     """Ranges that a look passes over: their bytes cannot be read, or do not come in time."""
 
-    unreadable: Collection[Unverified] = ()
+    unreadable: Collection[Unreadable] = ()
     late: Collection[Unverified] = ()
 
 
@@ -170,8 +170,7 @@ class FetchLook:
         if data is None:
             return None
         if data.unverified is not None:
-            if _is_among(data.unverified, passed.unreadable):
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The log cannot be read")
+            refuse_unreadable(data.unverified, passed.unreadable)
             if not _is_among(data.unverified, passed.late):
                 self.unverified.append(data.unverified)
             return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
-from broker.fetching.damage import DamageMet
+from broker.fetching.damage import DamageMet, Unreadable
 from broker.partitions.partition import Partition, last_fetchable
 from broker.runtime.wire_error import wire_error
 from broker.share.partition import SharePartition
@@ -134,14 +134,14 @@ class ShareIntake:
     def _verified(
         self,
         records: SharePartition,
-        unreadable: Collection[Unverified],
+        unreadable: Collection[Unreadable],
         late: Collection[Unverified],
     ) -> None:
         if self._has_left:
             return
         if unreadable:
-            text = "The log cannot be read"
-            self._stop(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text))
+            (failed,) = unreadable
+            self._stop(failed.error)
         elif late:
             self._stop(None)
         else:

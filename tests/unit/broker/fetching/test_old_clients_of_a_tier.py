@@ -77,7 +77,7 @@ async def test_what_the_store_has_lost_behind_a_marker_is_an_error(
     assert offsets_of(await fetch(world, 0, version)) == [0]
     gone = world.lose_objects()
     answer = await fetch(world, 1, version)
-    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
     assert not answer.records
     world.store.objects.update(gone)
     assert offsets_of(await fetch(world, 1, version)) == [2]

@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
 from protocol.records.builder import build_batch
 from protocol.records.markers import ABORT, Marker, build_marker
-from storage.tier.port import StoreError
+from storage.tier.port import StoreError, StoreTimedOut
 from storage.validation.internal_batch import own_batch
 from tests.support.worlds.tiered_world import TieredWorld
 
@@ -72,16 +72,33 @@ async def test_all_that_wait_for_a_range_get_what_was_brought(world: TieredWorld
 
 
 async def test_all_that_wait_for_a_range_hear_that_it_failed_and_the_next_one_asks_again(
-    world: TieredWorld,
+    world: TieredWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refuse(key: str, position: int, size: int) -> bytes:
+        raise StoreTimedOut(key, "get_range", f"nothing of {size} bytes at {position} came")
+
     answers = [world.begin(request(0), VERSION) for _ in range(3)]
-    gone = world.lose_objects()
-    await asyncio.sleep(0)
-    world.away.release()
+    with monkeypatch.context() as patched:
+        patched.setattr(world.store, "get_range", refuse)
+        await asyncio.sleep(0)
+        world.away.release()
     codes = [(await settled(world, each)).error_code for each in answers]
     assert codes == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
-    world.store.objects.update(gone)
     world.away.held = False
+    assert offsets_of(await fetch(world, 0)) == [0, 1]
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "changed"])
+async def test_bytes_that_the_store_has_lost_or_changed_are_damage_until_it_has_them(
+    world: TieredWorld, is_lost: bool
+) -> None:
+    world.away.held = False
+    whole = world.lose_objects()
+    if not is_lost:
+        world.store.objects.update({key: bytes(len(data)) for key, data in whole.items()})
+    for _ in range(2):
+        assert (await fetch(world, 0)).error_code == ErrorCode.CORRUPT_MESSAGE
+    world.store.objects.update(whole)
     assert offsets_of(await fetch(world, 0)) == [0, 1]
 
 

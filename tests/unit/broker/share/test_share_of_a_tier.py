@@ -1,0 +1,37 @@
+"""Fetches of share groups whose records only a store has."""
+
+import pytest
+
+from protocol.errors import ErrorCode
+from tests.support.worlds.share_read_world import ShareReadWorld
+from tests.support.worlds.tiered_world import TieredWorld
+
+PARTITIONS = 2
+
+
+class SharesOfATier(TieredWorld, ShareReadWorld):
+    """A broker with share groups, and a tier."""
+
+
+@pytest.fixture
+async def world() -> SharesOfATier:
+    """Two partitions, each with a record that is in the store alone."""
+    world = SharesOfATier()
+    await world.make_topic(partitions=PARTITIONS)
+    for index in range(PARTITIONS):
+        await world.initialized(partition=index)
+        await world.produce(b"a", partition=index)
+        world.roll(index=index)
+        world.send_away(index=index)
+    return world
+
+
+async def test_records_that_the_store_has_lost_are_damage_until_it_has_them(
+    world: SharesOfATier,
+) -> None:
+    gone = world.lose_objects()
+    one = world.reader()
+    answer = await one.fetch()
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.CORRUPT_MESSAGE
+    world.store.objects.update(gone)
+    assert await one.got() == [(0, 0, 1)]
