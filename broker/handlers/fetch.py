@@ -173,7 +173,13 @@ class _Fetch:
         if late:
             self.wait_ms = 0
         image = self.context.services.topics.image
-        self._go_on(answer, self.plan.read(image, unreadable, late))
+        result = self.plan.read(image, unreadable, late)
+        if result.unverified:
+            # Where all that was brought has no room here together, one would make the other go.
+            here = self.plan.read(image, unreadable, [*late, *result.unverified])
+            if here.size_bytes:
+                self.wait_ms, result = 0, here
+        self._go_on(answer, result)
 
     def _resume(self, changed: list[FollowedPartition], *, by_id: bool) -> list[FollowedPartition]:
         sessions = self.context.services.fetch_sessions

@@ -59,6 +59,10 @@ class ShareFetcher:
         self._may_read = may_read
         self._wait_ms = terms.max_wait_ms
         self._may_block = False
+        self._has_come = False
+        """True once something was brought or checked: where all of it has no room here together,
+        it goes out as it comes.
+        """
         self._answer: Deferred[list[SharedAnswer]] = Deferred()
 
     def begin(self) -> Deferred[list[SharedAnswer]]:
@@ -84,12 +88,16 @@ class ShareFetcher:
         except NotCached as cold:
             self._warm(cold.reading)
             return
-        if look.unverified:
-            parts.damage.settle(look.unverified, self._go_on)
-        elif look.refused or self._is_over or self._is_enough(look):
+        if look.unverified and not (self._has_come and look.readings):
+            parts.damage.settle(look.unverified, self._settled)
+        elif look.refused or look.unverified or self._is_over or self._is_enough(look):
             self._take(look)
         else:
             self._wait(look, self._terms.min_bytes - look.size_bytes)
+
+    def _settled(self, unreadable: Collection[Unreadable], late: Collection[Unverified]) -> None:
+        self._has_come = True
+        self._go_on(unreadable, late)
 
     @property
     def _is_over(self) -> bool:

@@ -111,6 +111,31 @@ async def test_other_ranges_have_threads_of_their_own(world: TieredWorld) -> Non
     assert [offsets_of(await settled(world, each)) for each in answers] == [[0, 1], [1]]
 
 
+async def test_partitions_that_have_no_room_here_together_are_served_in_turn() -> None:
+    """In a small cache what comes for one makes that of the other go, before anybody is served."""
+    world = TieredWorld()
+    await world.make_topic(partitions=2)
+    for index in range(2):
+        await world.produce(b"a", partition=index)
+        world.roll(index=index)
+        world.send_away(index=index)
+    world.reach.cache.limit_bytes = 1
+    wanted, got = {0, 1}, list[int]()
+    while wanted:
+        parts = [
+            FetchPartition(partition=each, fetch_offset=0, partition_max_bytes=1 << 20)
+            for each in sorted(wanted)
+        ]
+        topics = [FetchTopic(topic="t", partitions=parts)]
+        asked = FetchRequest(max_wait_ms=60_000, session_epoch=-1, topics=topics)
+        answer = await world.call(asked, VERSION)
+        served = [each.partition_index for each in answer.responses[0].partitions if each.records]
+        assert served, "the client waits for nothing"
+        wanted -= set(served)
+        got += served
+    assert sorted(got) == [0, 1]
+
+
 async def test_a_refused_check_is_not_kept(world: TieredWorld) -> None:
     run = world.away.run
 

@@ -26,6 +26,20 @@ async def world() -> SharesOfATier:
     return world
 
 
+async def test_partitions_that_have_no_room_here_together_are_served_in_turn(
+    world: SharesOfATier,
+) -> None:
+    """In a small cache what comes for one makes that of the other go, before anybody is served."""
+    world.reach.cache.limit_bytes = 1
+    one = world.reader("m1", *(("t", index) for index in range(PARTITIONS)))
+    got = list[int]()
+    for _ in range(PARTITIONS):
+        answer = await one.fetch(wait_ms=60_000)
+        parts = [each for topic in answer.responses for each in topic.partitions]
+        got += [each.partition_index for each in parts if each.acquired_records]
+    assert sorted(got) == [0, 1]
+
+
 async def test_records_that_the_store_has_lost_are_damage_until_it_has_them(
     world: SharesOfATier,
 ) -> None:
