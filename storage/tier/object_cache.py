@@ -173,14 +173,18 @@ class ObjectCache:
             return found
 
     def make(self, key: str, size_bytes: int) -> SparseCopy:
-        """The object's file, made if need be. DiskError."""
+        """The object's file, made if need be: another one leaves when there are too many.
+
+        DiskError.
+        """
         with self._gate:
             found = self._files.get(key)
             if found is None:
                 self._made += 1
                 file = self._fs.open(f"{self._directory}/{self._made}", create=True)
                 found = self._files[key] = SparseCopy(key, size_bytes, file)
-            return found
+        self._shrink(found, self.limit_bytes)
+        return found
 
     def fill(self, cached: SparseCopy, position: int, data: Buffer) -> None:
         """Takes in blocks; others leave when there are too many bytes, or no space.

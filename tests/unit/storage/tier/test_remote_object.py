@@ -11,10 +11,11 @@ from storage.errors import CorruptLog, DiskError
 from storage.posix import PosixFileSystem
 from storage.tier.manifests.manifest import FilePart
 from storage.tier.object_cache import BLOCK_BYTES, ObjectCache, sums_of
+from storage.tier.port import StoreError
 from storage.tier.remote_object import Reach, RemoteObject, sums_anew
 from tests.support.disk.mounts import tmpfs
 from tests.support.disk.simdisk import SimFileSystem
-from tests.support.tier.faulty_store import Fault, FaultyStore, in_order, of_calls
+from tests.support.tier.faulty_store import Fault, FaultyStore, always, in_order, of_calls
 from tests.support.tier.memory_store import MemoryStore
 
 SIZE = 5 * BLOCK_BYTES + 12_345
@@ -118,6 +119,23 @@ def test_the_object_used_longest_ago_leaves_and_its_readers_read_on() -> None:
     assert slow.read_at(0, SIZE) == CONTENT
     assert one.fetch(0, 1) is not slow
     assert world.renewed.count("a") == 2
+
+
+def test_objects_of_which_nothing_comes_are_bounded_by_their_number() -> None:
+    """Each has an open file: while the store is away, readers go through as many as there are."""
+    cache = ObjectCache(SimFileSystem(), "/cache", 1 << 30, most_files=10)
+    cache.open()
+    objects = MemoryStore()
+    store = FaultyStore(objects, always(Fault.LOST_BEFORE))
+    reach = Reach(store, cache)
+    files = [RemoteObject(reach, str(number), SIZE) for number in range(50)]
+    for number, file in enumerate(files):
+        objects.objects[str(number)] = CONTENT
+        with pytest.raises(StoreError):
+            file.read_at(0, 1)
+        assert len(cache._files) <= 10
+    store.script = in_order()
+    assert files[0].read_at(0, SIZE) == CONTENT
 
 
 def test_a_full_disk_makes_others_leave_and_then_says_so() -> None:
