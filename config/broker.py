@@ -1108,8 +1108,8 @@ class BrokerConfig:
         "horolog.tier.cache.dir",
         Text(),
         "",
-        doc="Directory for what was read from the tier, emptied at each start; one with other files "
-        "is refused. Empty: beside the data directory.",
+        doc="Directory for what was read from the tier, emptied at each start; one with other "
+        "files is refused. Empty: beside the data directory.",
     )
     horolog_tier_cache_bytes: int = broker_key(
         "horolog.tier.cache.bytes",
