@@ -16,7 +16,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.wire_error import wire_error
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
-from storage.files.file_slice import Unverified
+from storage.files.file_slice import NOTHING, FetchData, Unverified
 from storage.log.log import Log
 
 if TYPE_CHECKING:
@@ -38,11 +38,29 @@ Done = Callable[[Collection[Unreadable], Collection[Unverified]], None]
 """Gets those that could not be read, and those that are not settled yet."""
 
 
-def refuse_unreadable(asked: Unverified, unreadable: Collection[Unreadable]) -> None:
-    """KafkaError where the range that is asked for is of a segment that could not be read."""
-    for each in unreadable:
-        if each.range.segment is asked.segment:
-            raise each.error
+def readable_part(
+    data: FetchData,
+    unreadable: Collection[Unreadable],
+    read_first: Callable[[], FetchData | None],
+    most_bytes: int | None = None,
+) -> FetchData:
+    """The data; of a range that could not be read as a whole its first batch, if that has no more
+    than `most_bytes`.
+
+    `read_first` reads the batch alone. KafkaError, that of the range, where it is not readable.
+    """
+    asked = data.unverified
+    error = None if asked is None else _error_among(asked, unreadable)
+    if error is None:
+        return data
+    first = read_first()
+    if first is None or first.unverified is not None:
+        raise error
+    return NOTHING if most_bytes is not None and first.size_bytes > most_bytes else first
+
+
+def _error_among(asked: Unverified, unreadable: Collection[Unreadable]) -> KafkaError | None:
+    return next((each.error for each in unreadable if each.range.segment is asked.segment), None)
 
 
 class DamageLedger(Protocol):

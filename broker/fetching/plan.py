@@ -7,9 +7,10 @@ limit lasts, and the first partition that has anything gives a whole batch whate
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
-from broker.fetching.damage import Unreadable, refuse_unreadable
+from broker.fetching.damage import Unreadable, readable_part
 from broker.fetching.sessions import FollowedPartition
 from broker.partitions.partition import Partition
 from broker.runtime.wire_error import wire_error
@@ -163,15 +164,24 @@ class FetchPlan:
         asked: tuple[Collection[Unreadable], Collection[Unverified]],
     ) -> tuple[FetchData | None, list[AbortedTransaction]]:
         """Data, and what is aborted of it; once more when segments have left in between."""
+        limit = min(wanted.max_bytes, remaining)
+        whole_first = self.each_whole or not result.size_bytes
+        unreadable, late = asked
         for _ in range(2):
             data = partition.read(
-                wanted.fetch_offset,
-                min(wanted.max_bytes, remaining),
-                committed=self.committed,
-                whole_first=self.each_whole or not result.size_bytes,
+                wanted.fetch_offset, limit, committed=self.committed, whole_first=whole_first
             )
             if data is not None and data.unverified is not None:
-                data = _served_later(data, data.unverified, *asked, result)
+                read_first = partial(
+                    partition.read,
+                    wanted.fetch_offset,
+                    1,
+                    committed=self.committed,
+                    whole_first=True,
+                )
+                most_bytes = None if whole_first else limit
+                data = readable_part(data, unreadable, read_first, most_bytes)
+                data = _served_later(data, late, result)
             if data is None or not self.committed:
                 return data, []
             with suppress(NotInMemory):
@@ -180,17 +190,14 @@ class FetchPlan:
 
 
 def _served_later(
-    data: FetchData,
-    unverified: Unverified,
-    unreadable: Collection[Unreadable],
-    late: Collection[Unverified],
-    result: FetchResult,
+    data: FetchData, late: Collection[Unverified], result: FetchResult
 ) -> FetchData | None:
     """Add to the result what has to be settled first, unless nobody waits for it any longer."""
-    refuse_unreadable(unverified, unreadable)
-    if _is_among(unverified, late):
+    if data.unverified is None:
+        return data
+    if _is_among(data.unverified, late):
         return None
-    result.unverified.append(unverified)
+    result.unverified.append(data.unverified)
     return data
 
 

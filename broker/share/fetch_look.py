@@ -7,9 +7,10 @@ records as may be acquired, the other partitions are left to the next fetch.
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
-from broker.fetching.damage import DamageMet, Unreadable, refuse_unreadable
+from broker.fetching.damage import DamageMet, Unreadable, readable_part
 from broker.partitions.partition import Partition, last_fetchable
 from broker.runtime.wire_error import wire_error
 from broker.share.acquire import Acquired, Ask, Fetched
@@ -164,13 +165,15 @@ class FetchLook:
 
     def _read(self, candidate: _Candidate, max_bytes: int, passed: Passed) -> ShareReading | None:
         served, records, at, committed = candidate
-        data = served.partition.read(
-            at, max_bytes, committed=committed, whole_first=not self.size_bytes
-        )
+        read, whole_first = served.partition.read, not self.size_bytes
+        data = read(at, max_bytes, committed=committed, whole_first=whole_first)
+        if data is not None and data.unverified is not None:
+            read_first = partial(read, at, 1, committed=committed, whole_first=True)
+            most_bytes = None if whole_first else max_bytes
+            data = readable_part(data, passed.unreadable, read_first, most_bytes)
         if data is None:
             return None
         if data.unverified is not None:
-            refuse_unreadable(data.unverified, passed.unreadable)
             if not _is_among(data.unverified, passed.late):
                 self.unverified.append(data.unverified)
             return None

@@ -64,7 +64,8 @@ class AwayRange(NamedTuple):
         return self.read.segment, self.read.offset
 
     def settle(self) -> None:
-        """Bring and check it. Blocks for as long as the store does. DiskError, CorruptLog.
+        """Bring and check it. Blocks for as long as the store does. DiskError; CorruptLog when some
+        of it is lost or changed: its first batch is here, and checked, unless that is.
 
         Of a segment whose place another one has taken nothing is brought: the fetch finds that.
         """
@@ -85,8 +86,18 @@ class AwayRange(NamedTuple):
         begin = place.position
         end = min(limit, begin + max(place.size_bytes, read.max_bytes))
         looked_from = self._looked_from(begin)
-        away.fetch(looked_from, min(limit, end + AHEAD_BYTES) - looked_from)
+        try:
+            away.fetch(looked_from, min(limit, end + AHEAD_BYTES) - looked_from)
+        except CorruptLog:
+            self._bring_first(place, looked_from)
+            raise
         UnverifiedRange(segment, begin, end, limit, read.below).settle()
+
+    def _bring_first(self, place: BatchPlace, looked_from: int) -> None:
+        """The batch at a place alone: what is behind it is lost. CorruptLog when it is, too."""
+        segment, end = self.segment, place.end_position
+        away_of(segment).fetch(looked_from, end - looked_from)
+        UnverifiedRange(segment, place.position, end, end, self.read.below).settle()
 
     def _limit(self) -> int:
         """End of what may be read of the segment, in bytes. It is kept: bytes that are far from

@@ -1,6 +1,7 @@
 """Fetches of records that a slow store has."""
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -100,6 +101,29 @@ async def test_bytes_that_the_store_has_lost_or_changed_are_damage_until_it_has_
         assert (await fetch(world, 0)).error_code == ErrorCode.CORRUPT_MESSAGE
     world.store.objects.update(whole)
     assert offsets_of(await fetch(world, 0)) == [0, 1]
+
+
+async def test_sound_records_before_a_damaged_block_are_served_and_the_damage_is_where_it_is() -> (
+    None
+):
+    world = TieredWorld()
+    await world.make_topic()
+    for value in (b"a", b"b", b"c"):
+        await world.produce(random.Random(value).randbytes(400_000))
+    world.roll()
+    world.send_away()
+    (key,) = (key for key in world.store.objects if key.endswith(".log"))
+    whole = world.store.objects[key]
+    world.store.objects[key] = whole[:-1] + bytes((whole[-1] ^ 1,))
+    got = []
+    for offset in range(2):
+        part = await fetch(world, offset)
+        assert part.error_code == ErrorCode.NONE
+        got += offsets_of(part)
+    assert got == [0, 1]
+    assert (await fetch(world, 2)).error_code == ErrorCode.CORRUPT_MESSAGE
+    world.store.objects[key] = whole
+    assert offsets_of(await fetch(world, 2)) == [2]
 
 
 async def test_other_ranges_have_threads_of_their_own(world: TieredWorld) -> None:

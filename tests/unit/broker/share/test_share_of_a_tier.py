@@ -1,5 +1,7 @@
 """Fetches of share groups whose records only a store has."""
 
+import random
+
 import pytest
 
 from protocol.errors import ErrorCode
@@ -49,3 +51,20 @@ async def test_records_that_the_store_has_lost_are_damage_until_it_has_them(
     assert answer.responses[0].partitions[0].error_code == ErrorCode.CORRUPT_MESSAGE
     world.store.objects.update(gone)
     assert await one.got() == [(0, 0, 1)]
+
+
+async def test_sound_records_before_a_damaged_block_are_given_out() -> None:
+    world = SharesOfATier()
+    await world.make_topic()
+    await world.initialized()
+    for value in (b"a", b"b", b"c"):
+        await world.produce(random.Random(value).randbytes(400_000))
+    world.roll()
+    world.send_away()
+    (key,) = (key for key in world.store.objects if key.endswith(".log"))
+    whole = world.store.objects[key]
+    world.store.objects[key] = whole[:-1] + bytes((whole[-1] ^ 1,))
+    one = world.reader()
+    assert [await one.got() for _ in range(2)] == [[(0, 0, 1)], [(1, 1, 1)]]
+    answer = await one.fetch()
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.CORRUPT_MESSAGE
