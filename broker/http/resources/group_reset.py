@@ -1,7 +1,8 @@
 """/api/groups/{group}/reset: where a group would go on if it were set to a time, and doing it.
 
 The new offset of a partition is that of the first record at or after the time, by the clock that
-is asked for; its end when there is none. Only a group without members can be set.
+is asked for; its end when there is none. Only a group without members can be set, and in a fleet
+only in partitions that this node leads: what it has of others may be old.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,7 @@ from broker.topics.metadata_image import TopicImage
 from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
 from protocol.acls import AclOperation, ResourceType
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
 from storage.env import Clock
 from storage.search.search_clock import SearchClock
@@ -169,14 +170,29 @@ def _steps(targets: list[ResetTarget], asked: Asked) -> list[Step]:
     return [_step(each, asked.fields["to"], clock) for each in targets]
 
 
+def _check_led(target: ResetTarget) -> None:
+    """ApiError 409 while another node may lead the partition."""
+    try:
+        target.served.check_surely_leads()
+    except KafkaError as error:
+        raise ApiError(
+            409,
+            "other_node",
+            f"{error.message}, and its times are known there alone: kafka-consumer-groups "
+            "--reset-offsets --to-datetime asks each leader",
+        ) from error
+
+
 def _step(target: ResetTarget, to_ms: int, clock: SearchClock) -> Step:
+    _check_led(target)
     log = target.served.log
     end = log.snapshot.high_watermark
     return _step_to(target, end, log.search.first_at_or_after(to_ms, clock=clock))
 
 
 async def _step_on_lanes(target: ResetTarget, asked: Asked) -> Step:
-    """Waits for the disk, and for a tier's store as long as a search may. KafkaError."""
+    """Waits for the disk, and for a tier's store as long as a search may. ApiError, KafkaError."""
+    _check_led(target)
     budget = RequestBudget()
     budget.bytes_left = budget.records_left = UNPACKED
     end = target.served.log.snapshot.high_watermark
