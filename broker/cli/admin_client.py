@@ -69,7 +69,7 @@ class AdminPort:
                 "a password is sent by https only: --http https://HOST:PORT", NO_ANSWER
             )
 
-    def get(self, path: str, **parameters: object) -> Answer:
+    def get(self, path: str, /, **parameters: object) -> Answer:
         """The answer to a question; AdminError."""
         for _ in range(ATTEMPTS):
             try:
@@ -90,7 +90,7 @@ class AdminPort:
         password = self._login[1] if self._login else ""
         return [each for each in (self._token, password) if each]
 
-    def of_topic(self, topic: str, path: str, **parameters: object) -> Answer:
+    def of_topic(self, topic: str, path: str, /, **parameters: object) -> Answer:
         """The answer to a question about a topic; after a near miss the error names the right
         topic. Raises AdminError.
         """
@@ -101,7 +101,7 @@ class AdminPort:
                 raise
         raise AdminError(self._no_such_topic(topic))
 
-    def post(self, path: str, **parameters: object) -> Answer:
+    def post(self, path: str, /, **parameters: object) -> Answer:
         """The outcome of a change; AdminError."""
         return self._ask("POST", path, parameters)
 
@@ -161,15 +161,15 @@ class AdminPort:
     def _understood(self, response: HttpAnswer) -> Answer:
         try:
             content = json.loads(response.body)
-            error = None if response.status == 200 else content["error"]
+            refusal = None if response.status == 200 else _refusal(content, response.status)
         except (ValueError, KeyError, TypeError) as failed:
             raise AdminError(
                 f"what answers at {self.address} is no Horolog (status {response.status}, no "
                 "JSON): --http wants the broker's HTTP port, horolog.http.listener",
                 NO_ANSWER,
             ) from failed
-        if error is not None:
-            raise _refusal(error, response.status)
+        if refusal is not None:
+            raise refusal
         answer: Answer = content
         return answer
 
@@ -249,8 +249,11 @@ def print_json(answer: Answer) -> int:
     return 0
 
 
-def _refusal(error: Mapping[str, str], status: int) -> AdminError:
-    code, message = error["code"], error["message"]
+def _refusal(content: Mapping[str, Mapping[str, object]], status: int) -> AdminError:
+    """The refusal in an answer; KeyError, TypeError when that is none of a Horolog."""
+    code, message = content["error"]["code"], content["error"]["message"]
+    if not (isinstance(code, str) and isinstance(message, str)):
+        raise TypeError(code)
     if status in {401, 403} and code in {"token", "no_token_set", "identity"}:
         message += "; the command takes it from --token-file FILE or HOROLOG_HTTP_TOKEN"
     return AdminError(message, NO_ANSWER if status >= 500 else REFUSED, code)
@@ -261,11 +264,19 @@ def _token(path: str | None) -> str | None:
     from pathlib import Path
 
     if path is None:
-        return os.environ.get("HOROLOG_HTTP_TOKEN")
+        return _stated(os.environ.get("HOROLOG_HTTP_TOKEN", ""))
     try:
         return _strongest(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError) as error:
         raise AdminError(f"--token-file {path}: {error}") from error
+
+
+def _stated(text: str) -> str:
+    """The token in a variable, without the line end of a file that it may come from."""
+    token = text.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise AdminError("HOROLOG_HTTP_TOKEN has signs or line ends that no token has")
+    return token
 
 
 def _strongest(text: str) -> str:

@@ -29,9 +29,19 @@ def parse_address(text: str) -> HttpAddress:
     """Of HOST:PORT, or https://HOST:PORT; ValueError when it is neither."""
     rest = text.removeprefix(HTTPS).removeprefix(HTTP).rstrip("/")
     host, colon, port = rest.rpartition(":")
-    if not colon or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+    is_port = port.isdecimal() and 0 < int(port) < 1 << 16
+    if not (colon and is_port and is_host(host)):
         raise ValueError(f"{text!r} is no HOST:PORT, nor https://HOST:PORT")
     return HttpAddress(host.strip("[]") or "127.0.0.1", int(port), text.startswith(HTTPS))
+
+
+def is_host(text: str) -> bool:
+    """False for what no resolver takes: a part of a name that is empty, or too long."""
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def address_in_environment() -> str:

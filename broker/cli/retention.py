@@ -52,6 +52,8 @@ def _pairs(settings: Sequence[str]) -> dict[str, str]:
         key, equals, value = each.partition("=")
         if not equals or not key or key in found:
             raise click.UsageError(f"--set {each!r}: write KEY=VALUE, each key once")
+        if key == "partition":
+            raise click.UsageError("--set partition: write --partition N")
         found[key] = value
     return found
 

@@ -118,6 +118,8 @@ def _segment_lines(answer: Answer, state: Answer) -> Iterator[str]:
 def _limits(settings: Mapping[str, str]) -> str:
     from config.quantities import size, span
 
+    if not settings:
+        return "its limits are shown with the right DESCRIBE_CONFIGS"
     if "delete" not in settings["cleanup.policy"]:
         return f"cleanup.policy is {settings['cleanup.policy'] or 'empty'}: nothing goes by age"
     parts = []

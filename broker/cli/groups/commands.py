@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from broker.cli.admin_client import AdminPort, in_path, live, print_json
+from broker.cli.admin_client import AdminError, AdminPort, in_path, live, print_json
 from broker.cli.time_arguments import exactly
 from config.quantities import NOTHING
 
@@ -86,12 +86,12 @@ def command(
 
 def _queue(port: AdminPort, group: str) -> Mapping[str, Any]:
     """Progress of a share group in each partition, and who holds what."""
-    nothing: Mapping[str, Any] = {"group": group, "sessions": 0, "behind": 0, "partitions": []}
-    names = {each["group"] for each in port.get("/api/share-groups")["groups"]}
-    if group not in names:
-        return nothing
-    found: Mapping[str, Any] = port.get(f"/api/share-groups/{in_path(group)}")
-    return found
+    try:
+        return port.get(f"/api/share-groups/{in_path(group)}")
+    except AdminError as error:
+        if error.code != "unknown_group":
+            raise
+    return {"group": group, "sessions": 0, "behind": 0, "partitions": []}
 
 
 def _one(answer: Mapping[str, Any], queue: Mapping[str, Any] | None, *, as_json: bool) -> int:

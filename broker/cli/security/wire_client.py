@@ -17,6 +17,7 @@ from broker.access.login import log_in
 from broker.access.tls import connected
 from broker.cli.admin_client import NO_ANSWER, REFUSED, TIMEOUT_SECONDS
 from broker.cli.main import CommandFailed
+from broker.cli.probe import is_host
 from broker.cli.security.client_properties import ClientProperties, read_client_properties
 from protocol.api import Api
 from protocol.apis import api_versions
@@ -45,7 +46,8 @@ class WireClient:
         self._numbers = count(1)
         self._limit = MAX_LOGIN_ANSWER_BYTES
         host, colon, port = bootstrap.rpartition(":")
-        if not colon or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        is_port = port.isdecimal() and 0 < int(port) < 1 << 16
+        if not (colon and is_port and is_host(host)):
             self._fail(f"--bootstrap {bootstrap!r} is no HOST:PORT")
         self._address = host.strip("[]") or "127.0.0.1", int(port)
 

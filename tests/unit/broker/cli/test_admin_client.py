@@ -81,7 +81,10 @@ def test_no_broker(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--http HOST:PORT" in line
 
 
-@pytest.mark.parametrize("address", ["nonsense", "host:", "host:port", "host:99999", ":0"])
+@pytest.mark.parametrize(
+    "address",
+    ["nonsense", "host:", "host:port", "host:99999", ":0", "broker..example:1", f"{'x' * 64}:1"],
+)
 def test_an_address_that_is_none(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["clock", "show", "--http", address]) == 2
     assert f"--http {address!r} is no HOST:PORT" in complaint(capsys)
@@ -110,7 +113,19 @@ def test_a_port_that_speaks_no_http(first_words: bytes, capsys: pytest.CaptureFi
     assert "does not speak HTTP" in complaint(capsys)
 
 
-@pytest.mark.parametrize("answer", [(200, b"<html>"), (404, b"{}"), (500, b"[1]"), (200, b"")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (200, b"<html>"),
+        (404, b"{}"),
+        (500, b"[1]"),
+        (200, b""),
+        (404, b'{"status": 404, "error": "Not Found", "path": "/api/clock"}'),
+        (404, b'{"error": {"type": "index_not_found_exception", "reason": "no such index"}}'),
+        (404, b'{"error": {"code": 404, "message": "Not found"}}'),
+        (503, b'{"error": {"code": "away", "message": null}}'),
+    ],
+)
 def test_another_server(
     canned: Canned, answer: tuple[int, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,6 +160,69 @@ def test_a_token_goes_along_and_its_absence_is_explained(
     assert [each[2] for each in canned.asked] == [None, "Bearer correct horse", "Bearer battery"]
 
 
+@pytest.mark.parametrize("address", ["broker..example:9092", f"{'x' * 64}:9092"])
+def test_a_listener_that_has_no_name(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["acls", "list", "--bootstrap", address]) == 2
+    assert f"--bootstrap {address!r} is no HOST:PORT" in complaint(capsys)
+
+
+def test_a_token_of_a_variable_is_that_of_its_file(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canned.answers = [ok(CLOCK)]
+    monkeypatch.setenv("HOROLOG_HTTP_TOKEN", "battery\n")
+    assert main(["clock", "freeze"]) == 0
+    assert canned.asked[0][2] == "Bearer battery"
+
+
+@pytest.mark.parametrize("token", ["correct\nhorse", "\u2026battery", "batt\x07ery"])
+def test_a_token_that_is_none_is_not_shown(
+    token: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOROLOG_HTTP_TOKEN", token)
+    assert main(["clock", "freeze"]) == 1
+    line = complaint(capsys)
+    assert "HOROLOG_HTTP_TOKEN" in line
+    assert not {"horse", "batt"} & set(line.split())
+
+
+def test_a_share_group_is_found_however_many_there_are(
+    canned: Canned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lists of groups come a page at a time."""
+    group = {
+        "group": "workers", "state": "Stable", "type": "share", "since": None, "generation": 1,
+        "members": 1, "lag_records": 0, "member_states": [], "partitions": [],
+    }  # fmt: skip
+    queue = {"group": "workers", "sessions": 1, "behind": 7, "partitions": []}
+    canned.answers = [ok(group), ok(queue)]
+    assert main(["groups", "workers"]) == 0
+    assert "7 records behind" in capsys.readouterr().out
+    assert canned.asked[1][1] == "/api/share-groups/workers"
+    canned.answers = [ok(group), refusal(404, "unknown_group")]
+    assert main(["groups", "workers"]) == 0
+    assert "0 records behind" in capsys.readouterr().out, "it has read nothing yet"
+    canned.answers = [ok(group), refusal(503, "storage_error")]
+    assert main(["groups", "workers"]) == 2
+
+
+def test_segments_are_shown_to_who_may_not_see_the_settings_of_their_topic(
+    canned: Canned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The right DESCRIBE shows them; limits need DESCRIBE_CONFIGS, too."""
+    state = {
+        "partition": 0, "log_start_offset": 0, "log_end_offset": 3, "size_bytes": 90,
+        "segment_count": 1, "leaving_count": 0, "blocker": None, "roll": {"size_bytes": 0},
+        "segments": [],
+    }  # fmt: skip
+    answer = {"topic": "t", "now": NOW, "hold": None, "settings": {}, "next": None}
+    canned.answers = [ok({**answer, "partitions": [state]})]
+    assert main(["segments", "t"]) == 0
+    text = capsys.readouterr().out
+    assert "t-0: offsets 0 to 2, 90 B in 1 segment; its limits" in text
+    assert "DESCRIBE_CONFIGS" in text
+
+
 def test_a_token_file_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["clock", "freeze", "--token-file", "/nowhere/token"]) == 1
     assert "--token-file /nowhere/token: " in complaint(capsys)
@@ -176,6 +254,20 @@ def test_a_question_whose_answer_is_still_read_is_asked_again(canned: Canned) ->
 def test_settings_are_key_and_value(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retention", "preview", "t", "--set", *text.split()]) == 2
     assert "write KEY=VALUE" in complaint(capsys)
+
+
+def test_a_partition_is_no_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retention", "preview", "t", "--set", "partition=0"]) == 2
+    assert "write --partition N" in complaint(capsys)
+
+
+@pytest.mark.parametrize("key", ["topic", "path", "self"])
+def test_what_is_no_setting_is_for_the_broker_to_refuse(
+    canned: Canned, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    canned.answers = [refusal(400, "bad_setting", f"{key} is not a known setting")]
+    assert main(["retention", "preview", "t", "--set", f"{key}=1"]) == 1
+    assert "is not a known setting" in complaint(capsys)
 
 
 def test_times_before_now_are_no_options(canned: Canned) -> None:
