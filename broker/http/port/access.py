@@ -58,7 +58,7 @@ class AccessControl:
 
     def _check_origin(self, request: Request) -> None:
         origin = request.origin
-        if origin is None or urlsplit(origin).netloc.lower() == (request.host or "").lower():
+        if origin is None or _place_of(origin) == (request.host or "").lower():
             return
         raise ApiError(
             403, "foreign_origin", f"A page of {origin!r} asked for this: only our own pages may"
@@ -75,6 +75,14 @@ def _host_of(header: str) -> str | None:
     if not found or parts.path or parts.query or parts.username is not None:
         return None
     return found.removesuffix(".")
+
+
+def _place_of(origin: str) -> str | None:
+    """Host and port of an Origin header, in lower case; None when it is no such header."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _is_address(host: str) -> bool:

@@ -20,6 +20,7 @@ from broker.server.tls_listener import TlsListener
 BODY_SECONDS = 10.0
 BACKLOG = 128
 SSL = "ssl_object"  # asyncio's name
+STOP_SECONDS = 1.0  # for answers in flight, and as long again for what is left of them
 
 
 class _MistakesOfClients(logging.Filter):
@@ -50,7 +51,9 @@ class AiohttpAdapter:
         self._probes = probes
         app = web.Application(client_max_size=MOST_BODY_BYTES)
         app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)  # a name may hold a newline
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS
+        )
         self._listener: asyncio.Server | None = None
         self._visits: Visits
 
@@ -62,7 +65,7 @@ class AiohttpAdapter:
         self._listener = await loop.create_server(self._admit, sock=listening, backlog=BACKLOG)
 
     async def stop(self) -> None:
-        """Answers what is in flight, then ends."""
+        """Answers what is in flight, as far as that is soon done, then ends."""
         if self._listener is not None:
             self._listener.close()
         await self._runner.cleanup()
@@ -98,7 +101,7 @@ class AiohttpAdapter:
 
 
 async def _read(request: web.Request) -> Request:
-    """The request with its body; ApiError when that is too large or too slow."""
+    """The request with its body; ApiError when that is too large, too slow, or none."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             body = await request.read()
@@ -108,6 +111,9 @@ async def _read(request: web.Request) -> Request:
     except TimeoutError as error:
         message = f"The body did not come within {BODY_SECONDS:.0f} seconds"
         raise ApiError(408, "body_too_slow", message, {"Connection": "close"}) from error
+    except (web.RequestPayloadError, HttpProcessingError) as error:
+        message = f"The body is not what its headers say ({type(error).__name__})"
+        raise ApiError(400, "bad_body", message, {"Connection": "close"}) from error
     headers, transport = request.headers, request.transport
     link = None if transport is None else transport.get_extra_info(SSL)
     return Request(

@@ -67,6 +67,10 @@ def test_names_that_are_set_and_addresses_of_an_open_listener_are_known() -> Non
         ("http://127.0.0.1:8080", "foreign_origin"),
         ("http://evil.example", "foreign_origin"),
         ("null", "foreign_origin"),
+        ("http://[", "foreign_origin"),
+        ("http://[::1", "foreign_origin"),
+        ("http://127.0.0.1]:9404", "foreign_origin"),
+        ("http://127.0.0.1\u2100:9404", "foreign_origin"),
         ("", "foreign_origin"),
     ],
 )

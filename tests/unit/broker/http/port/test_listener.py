@@ -65,6 +65,49 @@ async def test_the_first_request_and_later_ones_are_answered() -> None:
         assert (await get(port, "/other")).startswith(b"HTTP/1.1 404 ")
 
 
+async def said(port: int, data: bytes) -> bytes:
+    """The answer to raw bytes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    async with asyncio.timeout(20):
+        answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        (b"Content-Encoding: gzip\r\nContent-Length: 4", b"none"),
+        (b"Content-Encoding: deflate\r\nContent-Length: 4", b"none"),
+        (b"Transfer-Encoding: chunked", b"zz\r\n"),
+    ],
+)
+async def test_a_body_that_cannot_be_read_is_a_fault_of_the_client(
+    headers: bytes, body: bytes
+) -> None:
+    async with served() as port:
+        head = b"POST /known HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n\r\n"
+        answer = await said(port, head + body)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 ")), answer
+
+
+async def test_a_client_that_does_not_read_does_not_hold_up_the_stop() -> None:
+    """A container gives a broker ten seconds."""
+
+    class Large(Echo):
+        async def answer(self, request: Request) -> Response:
+            return Response(200, "text/plain", bytes(64 << 20))
+
+    with socket.socket() as deaf:
+        async with asyncio.timeout(10):
+            async with served(Large()) as port:
+                deaf.connect(("127.0.0.1", port))
+                deaf.sendall(b"GET /known HTTP/1.1\r\nHost: x\r\n\r\n")
+                await asyncio.to_thread(deaf.recv, 1)
+
+
 async def test_it_closes_without_ever_having_been_asked() -> None:
     async with served() as port:
         assert port > 0
