@@ -1,7 +1,8 @@
 """Settings that are read again while the broker runs: what of them counts now, what at a restart.
 
 A layer keeps its rank. Of each, the keys that may change at run time are taken over; those that are
-read at start stay as they are, and are named, so that nobody takes them for changed.
+read at start stay as they are, and are named, so that nobody takes them for changed. The last layer
+has what follows from a key that is read at start (`config.fleet.rules`), and stays whole.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,8 @@ class Reloaded:
 
 def reloaded(before: Sequence[Layer], after: Sequence[Layer]) -> Reloaded:
     """Joins the layers that were fixed at start and those that were read again; same ranks."""
-    layers = tuple(_merged(old, new) for old, new in zip(before, after, strict=True))
+    pairs = zip(before[:-1], after[:-1], strict=True)
+    layers = (*(_merged(old, new) for old, new in pairs), *before[-1:])
     keys = (*_KEYS, *listener_keys([*before, *after]))
     return Reloaded(
         layers,

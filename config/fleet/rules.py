@@ -23,15 +23,12 @@ _ALONE = (
 
 
 def with_fleet_defaults(static: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The layers fixed at start; in a fleet records are answered when they are committed, and
-    closed segments go to the store.
+    """The layers fixed at start, and one below them: in a fleet records are answered when they are
+    committed, and closed segments go to the store. Without a fleet it is empty.
     """
-    if not any(layer.settings.get(URL) and layer.settings[URL].text for layer in static):
-        return tuple(static)
-    settings = {
-        key: read_setting(key, text, broker_name, where=URL)
-        for key, text in ((DURABILITY, COMMITTED), (TIER, "true"))
-    }
+    is_one = any(layer.settings.get(URL) and layer.settings[URL].text for layer in static)
+    defaults = ((DURABILITY, COMMITTED), (TIER, "true")) if is_one else ()
+    settings = {key: read_setting(key, text, broker_name, where=URL) for key, text in defaults}
     return (*static, Layer(SettingSource.STATIC_BROKER, settings))
 
 

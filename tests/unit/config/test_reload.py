@@ -90,6 +90,31 @@ def test_one_mistake_refuses_all_of_it(server: Server, text: str) -> None:
     assert server.store.topic_config("t").retention_bytes == 1000
 
 
+ALONE = "num.partitions=3\nlog.retention.bytes=1000\n"
+IN_A_FLEET = (
+    f"{ALONE}horolog.fleet.url=postgresql://localhost/horolog\nhorolog.tier.url=s3://pail\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "durability"),
+    [(ALONE, IN_A_FLEET, "by-acks"), (IN_A_FLEET, ALONE, "fsync")],
+)
+def test_who_joins_a_fleet_or_leaves_it_does_so_at_a_restart(
+    tmp_path: Path, before: str, after: str, durability: str
+) -> None:
+    server = Server(tmp_path / "server.properties", before)
+    url = server.store.broker_config.horolog_fleet_url
+    server.edit(f"{after}max.connections.per.ip=7\n")
+    outcome = server.reload()
+    assert outcome.changed == ("max.connections.per.ip",)
+    assert {"horolog.fleet.url", "horolog.durability"} <= set(outcome.at_restart)
+    assert server.store.broker_config.horolog_fleet_url == url
+    assert server.store.topic_config("t").horolog_durability == durability
+    server.edit(before)
+    assert server.reload().at_restart == ()
+
+
 def test_subscribers_hear_of_it_and_overrides_of_topics_stay(server: Server) -> None:
     heard: list[str | None] = []
     server.store.subscribe(heard.append)
