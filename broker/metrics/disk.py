@@ -1,11 +1,13 @@
 """Metrics of the disk under the data directory: room, reserve, ballast."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.guards.disk_space import DiskSpace
-from broker.metrics.declare import Metric, counter, gauge, one
+from broker.metrics.declare import Metric, Sample, counter, gauge, one
 from storage.directory.log_manager import LogManager
 from storage.env import Env
+from storage.errors import DiskError
 
 
 class DiskView(NamedTuple):
@@ -17,12 +19,20 @@ class DiskView(NamedTuple):
     logs: LogManager
 
 
+def _free_bytes(view: DiskView) -> Iterable[Sample]:
+    """No sample of a disk that does not say: all other metrics tell what has become of it."""
+    try:
+        return [((), float(view.env.fs.free_bytes(view.log_dir)))]
+    except DiskError:
+        return []
+
+
 DISK_METRICS: tuple[Metric[DiskView], ...] = (
     gauge(
         "horolog_disk_free_bytes",
         "Space left for the data directory.",
         (),
-        one(lambda view: view.env.fs.free_bytes(view.log_dir)),
+        _free_bytes,
     ),
     gauge(
         "horolog_disk_size_bytes",
