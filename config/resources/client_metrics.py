@@ -133,6 +133,6 @@ def _pattern(word: str) -> tuple[str, re.Pattern[str]]:
     try:
         if name in MATCHED_BY and len(expression) == 1:
             return name, re.compile(expression[0])
-    except re.error:
+    except (re.error, OverflowError, RecursionError):  # bounds too large, too many brackets
         pass
     raise ValueError(f"Illegal client matching pattern: {word}")

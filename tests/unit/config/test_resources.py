@@ -96,6 +96,14 @@ def test_what_was_stored_comes_back() -> None:
     assert shown == {"interval.ms": "100", "metrics": "a,b.c", "match": "client_id=a.*"}
 
 
+@pytest.mark.parametrize(
+    "expression", ["a(", "a{99999999999}", "(" * 4000 + ")" * 4000], ids=["open", "bound", "deep"]
+)
+def test_what_is_no_expression_matches_no_client(expression: str) -> None:
+    with pytest.raises(ConfigError, match="Illegal client matching pattern"):
+        put(store_with(), CLIENT_METRICS, "all", match=f"client_id={expression}")
+
+
 def test_a_release_before_reads_what_has_nothing_of_groups() -> None:
     store = store_with()
     put(store, GROUP, "g", consumer_session_timeout_ms="46s")
