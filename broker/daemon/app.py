@@ -6,12 +6,12 @@ clean mark is written. Who fails to start leaves nothing running.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.daemon.health_checks import live_checks, ready_checks
-from broker.daemon.loading import check_learned, load_directory
+from broker.daemon.loading import check_learned, let_go, load_directory
 from broker.daemon.oauth_listeners import check_library, judges_of, read_first_keys
 from broker.daemon.periodic_tasks import schedule
 from broker.daemon.sasl_listeners import open_doors
@@ -26,14 +26,21 @@ from broker.runtime.test_clock import HeldClock
 from broker.security.audit.offline import forget, left
 from broker.transactions.producer_ids import BLOCK_SIZE
 from config.endpoints import Listener
+from config.errors import ConfigError
 from config.security.protocols import HTTP
 from config.store import ConfigStore
 from storage.env import Env
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.http.router import Router
 
 DRAIN_SECONDS = 5.0
+T = TypeVar("T")
+
+
+class StartGivenUp(Exception):  # noqa: N818 - what was asked for
+    """A stop was asked for while the start waited for the fleet."""
 
 
 class Broker:
@@ -53,6 +60,8 @@ class Broker:
         """
         self.services = Services(env, config, loop, held_clock=held_clock)
         self._http: HttpListener | None = None
+        self._asking: asyncio.Future[Any] | None = None
+        self._is_given_up = False
 
     @property
     def bootstrap(self) -> Endpoint:
@@ -69,7 +78,8 @@ class Broker:
     async def start(self) -> None:
         """Returns when clients are served.
 
-        Raises ListenError, or StorageError when the data directory cannot be used.
+        Raises ListenError, StorageError when the data directory cannot be used, ConfigError for
+        settings that cannot be served, StartGivenUp.
         """
         services = self.services
         try:
@@ -77,7 +87,7 @@ class Broker:
             cluster_id = services.config.broker_config.cluster_id
             if services.fleet is not None:
                 services.readiness.lost("joining the fleet")
-                cluster_id = await services.fleet.join()
+                cluster_id = await self._answered(services.fleet.join())
             services.readiness.lost("recovering the logs")
             await services.lane.run(load_directory, services, cluster_id)
             await self._take_offline_audit()
@@ -91,14 +101,16 @@ class Broker:
                 services.readiness.lost("learning what its fleet has")
                 authority = services.fleet.decides()
                 services.producer_ids.reserve = lambda _: authority.producer_ids(BLOCK_SIZE)
-                await services.fleet.learn()
+                await self._answered(services.fleet.learn())
                 await services.lane.run(check_learned, services)
             open_doors(services)
             await read_first_keys(services)
             await services.server.accept(backlog, services.dispatcher.dispatch)
             if services.fleet is not None:
                 services.fleet.begin(services.endpoints.advertised())
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StorageError | ConfigError | StartGivenUp):
+                await services.lane.run(let_go, services)
             await self._stop_network()
             await self._stop_threads()
             raise
@@ -108,6 +120,26 @@ class Broker:
         services.scrubber.start()
         services.readiness.reached()
         self._loading = services.loop.create_task(self._load_coordinators())
+
+    def give_up(self) -> None:
+        """Ends a start that waits for its fleet, now or later; any other comes to its end."""
+        self._is_given_up = True
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def _answered(self, ask: Coroutine[Any, Any, T]) -> T:
+        """The fleet's answer, which may be long in coming. StartGivenUp."""
+        asking = self._asking = asyncio.ensure_future(ask)
+        if self._is_given_up:
+            asking.cancel()
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if self._is_given_up:
+                raise StartGivenUp from None
+            raise
+        finally:
+            self._asking = None
 
     async def _take_offline_audit(self) -> None:
         """Lines of commands that were run meanwhile; they are kept until the audit has them."""

@@ -9,7 +9,7 @@ from broker.security.delegation.tokens_file import FILE_NAME as TOKENS_FILE
 from broker.security.users_file import FILE_NAME as USERS_FILE
 from config.errors import ConfigError
 from storage.env import FileSystem
-from storage.errors import DiskError, StorageError
+from storage.errors import DiskError
 from storage.tier.object_cache import ObjectCache
 
 SECRET_FILES = (USERS_FILE, TOKENS_FILE)
@@ -28,13 +28,8 @@ def load_directory(services: Services, cluster_id: str) -> None:
     services.disk_space.look()
     services.crash_guard.started(was_clean=logs.was_clean)
     services.intake.look()
-    try:
-        _check_kind(services)
-        _load(services)
-    except (StorageError, ConfigError):
-        services.crash_guard.refused()
-        logs.release()
-        raise
+    _check_kind(services)
+    _load(services)
 
 
 def check_learned(services: Services) -> None:
@@ -43,12 +38,15 @@ def check_learned(services: Services) -> None:
     ConfigError as `check_somebody_may_enter`: until the node has learnt them, the fleet's users are
     not in a new directory.
     """
-    try:
-        check_somebody_may_enter(services)
-    except ConfigError:
-        services.crash_guard.refused()
-        services.logs.release()
-        raise
+    check_somebody_may_enter(services)
+
+
+def let_go(services: Services) -> None:
+    """Lets others have the directory after a start that ended with an error that says what to do:
+    that is no crash. Blocks.
+    """
+    services.crash_guard.refused()
+    services.logs.release()
 
 
 def _check_kind(services: Services) -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from broker.daemon.app import Broker
+from broker.daemon.app import Broker, StartGivenUp
 from broker.daemon.refusals import WrongClock, check_clock, refusal_of
 from broker.daemon.reload import Reload
 from broker.runtime.event_log import configure, event
@@ -114,9 +114,12 @@ def _held_clock(start: str | None, machine: Clock) -> HeldClock | None:
 
 async def _serve(broker: Broker, reload: Reload) -> int:
     stopping = broker.services.stopping
-    _stop_on_signals(stopping, broker.services.loop, reload)
+    _stop_on_signals(broker, reload)
     try:
         await broker.start()
+    except StartGivenUp:
+        event("stopped", "info", clean=True)
+        return 0
     except (ListenError, StorageError, ConfigError) as error:  # ConfigError: stored settings
         return _refused(error)
     gc.collect()
@@ -153,14 +156,15 @@ def _by(broker: Broker) -> str:
     return "" if protocol == PLAINTEXT else f" -X security.protocol={protocol}"
 
 
-def _stop_on_signals(
-    stopping: asyncio.Event, loop: asyncio.AbstractEventLoop, reload: Reload
-) -> None:
+def _stop_on_signals(broker: Broker, reload: Reload) -> None:
+    stopping, loop = broker.services.stopping, broker.services.loop
+
     def stop() -> None:
         if stopping.is_set():
             event("stop_forced", "warning")
             os._exit(FORCED_EXIT)
         stopping.set()
+        broker.give_up()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)

@@ -1,6 +1,7 @@
 """Each way to end has its exit status, and a user's mistake never shows a traceback."""
 
 import errno
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from broker.cli.main import main
 from broker.daemon import serve as module
+from broker.daemon.app import StartGivenUp
 from broker.runtime.event_log import journal
 from broker.server.server import ListenError
 from config.store import ConfigStore
@@ -23,11 +25,14 @@ from storage.errors import (
 from tests.support.disk.simenv import SimClock, sim_env
 
 
+STOP_ON_SIGNALS = module._stop_on_signals
+
+
 @pytest.fixture(autouse=True)
 def _untouched_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_tune", lambda: None)
     monkeypatch.setattr(module, "configure", lambda **_: None)
-    monkeypatch.setattr(module, "_stop_on_signals", lambda loop, reload: AlreadySet())
+    monkeypatch.setattr(module, "_stop_on_signals", lambda broker, reload: AlreadySet())
     monkeypatch.setattr(module.gc, "freeze", lambda: None)
     monkeypatch.setattr(journal, "threshold", 100)
 
@@ -121,6 +126,26 @@ def test_a_stop_tells_whether_everything_is_on_the_disk(
     assert run(monkeypatch, broker) == status
     expected = "horolog ready bootstrap=127.0.0.1:1 next: kcat -L -b 127.0.0.1:1\n"
     assert capsys.readouterr().out == expected
+
+
+def test_a_start_that_is_given_up_has_stopped_as_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, type("Waiting", (FakeBroker,), {"error": StartGivenUp()})) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_signal_ends_a_start_that_waits() -> None:
+    """Nothing else hears of it until the broker has come up."""
+    heard, handlers = [], dict[Any, Any]()
+    loop = SimpleNamespace(add_signal_handler=handlers.__setitem__)
+    broker: Any = SimpleNamespace(
+        services=SimpleNamespace(loop=loop), give_up=lambda: heard.append("give up")
+    )
+    stopping = STOP_ON_SIGNALS(broker, SimpleNamespace(begin=None))  # type: ignore[arg-type]
+    handlers[signal.SIGTERM]()
+    assert stopping.is_set()
+    assert heard == ["give up"]
 
 
 def test_bad_settings_end_with_status_1(
