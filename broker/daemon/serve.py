@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from broker.daemon.app import Broker, StartGivenUp
@@ -139,8 +140,9 @@ def _say_ready(broker: Broker) -> None:
     if broker.http is not None:
         scheme = "https://" if settings.http_has_tls else ""
         line += f" http={scheme}{broker.http}"
-    sys.stdout.write(f"{line} next: kcat -L -b {broker.bootstrap}{_by(broker)}\n")
-    sys.stdout.flush()
+    with suppress(OSError, ValueError):  # it was closed, or its disk is full: the log says it too
+        sys.stdout.write(f"{line} next: kcat -L -b {broker.bootstrap}{_by(broker)}\n")
+        sys.stdout.flush()
     event(
         "ready",
         bootstrap=broker.bootstrap,

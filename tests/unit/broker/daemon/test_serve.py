@@ -148,6 +148,19 @@ def test_a_signal_ends_a_start_that_waits() -> None:
     assert heard == ["give up"]
 
 
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), ValueError()])
+def test_it_serves_where_nobody_can_be_told_that_it_is_ready(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Standard output may be a file on a full disk, or closed."""
+
+    def write(_: str) -> None:
+        raise error
+
+    monkeypatch.setattr(module.sys, "stdout", SimpleNamespace(write=write, flush=lambda: None))
+    assert run(monkeypatch, FakeBroker) == 0
+
+
 def test_bad_settings_end_with_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
