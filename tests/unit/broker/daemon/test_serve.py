@@ -24,7 +24,6 @@ from storage.errors import (
 )
 from tests.support.disk.simenv import SimClock, sim_env
 
-
 STOP_ON_SIGNALS = module._stop_on_signals
 
 
