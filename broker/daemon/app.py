@@ -129,7 +129,8 @@ class Broker:
 
     async def _answered(self, ask: Coroutine[Any, Any, T]) -> T:
         """The fleet's answer, which may be long in coming. StartGivenUp."""
-        asking = self._asking = asyncio.ensure_future(ask)
+        asking = asyncio.ensure_future(ask)
+        self._asking = asking
         if self._is_given_up:
             asking.cancel()
         try:
