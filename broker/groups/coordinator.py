@@ -135,7 +135,6 @@ class GroupCoordinator:
         self.membership = Membership(
             self.rebalances,
             ClassicMembers(self.consumers, around, self._new_id),
-            self.streams,
             self._new_id,
             settings.group_max_size,
         )

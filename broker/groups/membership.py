@@ -12,7 +12,6 @@ from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.classic_members import ClassicMembers
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.streams.group import StreamsGroup
-from broker.groups.streams.groups import StreamsGroups
 from broker.runtime.deferred import Deferred
 from protocol.errors import ErrorCode, KafkaError
 
@@ -27,16 +26,12 @@ class Membership:
         self,
         rebalances: Rebalances,
         classic: ClassicMembers,
-        streams: StreamsGroups,
         new_suffix: Callable[[], str],
         max_members: int,
     ) -> None:
-        """`classic` answers for consumer groups, `streams` ends streams groups without members;
-        `new_suffix` ends an id, and nobody guesses it.
-        """
+        """`classic` answers for consumer groups; `new_suffix` ends an id, and nobody guesses it."""
         self._rebalances = rebalances
         self._classic = classic
-        self._streams = streams
         self._new_suffix = new_suffix
         self._max_members = max_members
 
@@ -46,10 +41,10 @@ class Membership:
         """A client wants to be a member, or to stay one. Raises KafkaError."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if isinstance(group.modern, ConsumerGroup | StreamsGroup) and group.is_empty:
+            self._rebalances.become_classic(group, group.modern)
         if isinstance(group.modern, ConsumerGroup):
             return self._classic.join(group, group.modern, joining)
-        if isinstance(group.modern, StreamsGroup) and group.is_empty:
-            self._streams.dissolve(group, group.modern)
         if group.modern is not None:
             return JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
         if not group.takes(joining.member_id, self._max_members):

@@ -16,6 +16,7 @@ from broker.groups.owed_rows import OwedRows
 from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from broker.groups.tally import NameTally
 from broker.runtime.deadlines import Deadline
+from broker.state.state_topic import Row
 from protocol.errors import ErrorCode, KafkaError
 
 Place = tuple[str, int]
@@ -35,8 +36,11 @@ class GroupState(Enum):
 class ModernGroup(Protocol):
     """The part of a group that follows a later protocol; its room knows the rest."""
 
+    group_id: str
     owed: OwedRows
     """The group's own."""
+    rows: list[Row]
+    """Changes that are not written yet."""
 
     @property
     def group_type(self) -> GroupType:
@@ -56,6 +60,9 @@ class ModernGroup(Protocol):
 
     def end(self) -> None:
         """Nobody is a member any more."""
+
+    def tombstones(self) -> list[Row]:
+        """Takes back all that is remembered of it."""
 
 
 class Group:

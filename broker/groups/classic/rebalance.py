@@ -10,7 +10,7 @@ the group is still in the same state.
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from broker.groups.classic.group import Group, GroupState
+from broker.groups.classic.group import Group, GroupState, ModernGroup
 from broker.groups.classic.members import Joining, JoinResult, Member, SyncResult
 from broker.groups.records.classic import group_key, group_value
 from broker.groups.row_writer import GroupLog, RowWriter
@@ -259,6 +259,13 @@ class Rebalances:
         for member in group.dissolve(self._now_ms()):
             member.answer_join(JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
             member.answer_sync(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+
+    def become_classic(self, group: Group, modern: ModernGroup) -> None:
+        """The group has no members, and gets a classic one: it is a classic group from now on."""
+        modern.rows += modern.tombstones()
+        self._rows.store_later(modern)
+        modern.end()
+        group.modern = None
 
     def close(self, group: Group) -> None:
         """The group is no more, here: nobody in it waits any longer (NOT_COORDINATOR, 16)."""

@@ -93,13 +93,6 @@ class StreamsGroups:
             streams.rows.append((group_key(group.group_id), None))
         return streams, True
 
-    def dissolve(self, group: Group, streams: StreamsGroup) -> None:
-        """A group without members gets a classic member: it is a classic one from now on."""
-        streams.rows += streams.tombstones()
-        self._rows.store_later(streams)
-        streams.end()
-        group.modern = None
-
     def check_room(self, streams: StreamsGroup) -> None:
         """GROUP_MAX_SIZE_REACHED (81) for a member that joins a full group, even again."""
         limit = self._around.settings().group_streams_max_size

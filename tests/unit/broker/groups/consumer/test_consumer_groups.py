@@ -379,6 +379,34 @@ async def test_an_empty_classic_group_begins_anew_with_its_offsets() -> None:
     assert again.now(commit, 9).topics == []
 
 
+@pytest.mark.parametrize("protocol_type", ["consumer", "connect"])
+async def test_a_consumer_group_without_members_is_a_classic_one_with_a_classic_member(
+    protocol_type: str,
+) -> None:
+    """As in Kafka, whatever the policy of migration: its leader assigns, by any assignor."""
+    world = await group_world(group_consumer_migration_policy="disabled")
+    beat(world, "a", 0)
+    beat(world, "a", -1)
+    world.commit_offsets(("t", 0, 5))
+    back = world.member(protocols=(("own", b"mine"),), protocol_type=protocol_type)
+    world.stable(back)
+    assert back.heartbeat() == 0
+    again = world.restarted()
+    await again.broker.groups.load()
+    back.world = again
+    assert (again.group().modern, again.group().state_name) == (None, "Stable")
+    assert (back.heartbeat(), again.offsets()) == (0, {("t", 0): 5})
+
+
+async def test_a_classic_member_that_a_consumer_group_lost_is_not_its_first_one_again() -> None:
+    world = await group_world()
+    beat(world, "a", 0)
+    beat(world, "a", -1)
+    gone = world.member(protocols=(("range", subscription("t")),))
+    gone.member_id = "gone"
+    assert gone.ask_to_join().answer.error_code == E.UNKNOWN_MEMBER_ID
+
+
 async def test_a_broker_that_stops_serves_no_member_any_longer() -> None:
     world = await group_world()
     beat(world, "a", 0)
