@@ -204,7 +204,7 @@ class Group:
         """True when the member's protocols fit those of the others, each named once."""
         if not joining.protocol_type or not joining.protocols:
             return False
-        if len({each.name for each in joining.protocols}) < len(joining.protocols):
+        if joining.names_one_twice:
             return False
         if self.state is GroupState.EMPTY or not self.members:
             return True

@@ -73,6 +73,11 @@ class Joining(NamedTuple):
     """Its version knows `skip_assignment` (KIP-814)."""
     reason: str = ""
 
+    @property
+    def names_one_twice(self) -> bool:
+        """True when two of its protocols have one name."""
+        return len({each.name for each in self.protocols}) < len(self.protocols)
+
 
 class Footprint:
     """Memory of the members of all groups, in bytes."""

@@ -139,7 +139,7 @@ def _subscription_of(consumer: ConsumerGroup, joining: Joining) -> Subscription:
     classic = [each.classic for each in consumer.members.values() if each.classic is not None]
     known = Counter(each.name for one in classic for each in one.supported_protocols)
     fits = any(known[each.name] == len(classic) for each in joining.protocols)
-    if joining.protocol_type != CONSUMER or not fits:
+    if joining.protocol_type != CONSUMER or not fits or joining.names_one_twice:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     try:
         return read_subscription(joining.protocols[0].metadata)

@@ -398,6 +398,21 @@ async def test_a_consumer_group_without_members_is_a_classic_one_with_a_classic_
     assert (back.heartbeat(), again.offsets()) == (0, {("t", 0): 5})
 
 
+async def test_a_classic_member_that_names_a_protocol_twice_is_not_let_into_a_consumer_group() -> (
+    None
+):
+    """It would keep the others from joining, and the group from being a classic one once more."""
+    world = await group_world()
+    beat(world, "new", 0)
+    twice = world.member(protocols=(("range", subscription("t")), ("range", subscription("t"))))
+    assert twice.join().answer.error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    good = world.member(protocols=(("range", subscription("t")),))
+    good.took(good.join())
+    assert good.took(good.ask_to_join()).protocol_name == "range"
+    assert beat(world, "new", -1).error_code == 0
+    assert (world.group().modern, list(world.group().members)) == (None, [good.member_id])
+
+
 async def test_a_classic_member_that_a_consumer_group_lost_is_not_its_first_one_again() -> None:
     world = await group_world()
     beat(world, "a", 0)
