@@ -2,10 +2,12 @@
 
 Both keep as much as they may of what members were to read before. `uniform` balances the number of
 partitions over the members; `range` gives each member a run of each topic, so that topics with
-equally many partitions fall to the same members.
+equally many partitions fall to the same members. They run on the event loop: no step looks at all
+members for each partition.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
@@ -21,9 +23,12 @@ def by_range(
 ) -> dict[str, Target]:
     """Topic by topic, a run of partitions for each of its members."""
     chosen: Chosen = {name: {} for name in subscriptions}
+    old: dict[UUID, dict[str, list[int]]] = {}
+    for name in subscriptions:
+        for topic, index in _still(subscriptions, before, counts, name):
+            old.setdefault(topic, {}).setdefault(name, []).append(index)
     for topic, members in _readers(subscriptions).items():
-        old = {name: sorted(_still(before, name, topic, counts[topic])) for name in members}
-        for name, indexes in _runs(members, old, counts[topic]).items():
+        for name, indexes in _runs(members, old.get(topic, {}), counts[topic]).items():
             if indexes:
                 chosen[name][topic] = indexes
     return _frozen(chosen)
@@ -34,9 +39,10 @@ def _runs(members: Sequence[str], old: Mapping[str, list[int]], count: int) -> d
     kept: dict[str, set[int]] = {}
     open_to: list[str] = []
     for name in members:
-        takes_extra = len(old[name]) > least and extras > 0
+        had = old.get(name, [])
+        takes_extra = len(had) > least and extras > 0
         extras -= takes_extra
-        kept[name] = set(old[name][: least + takes_extra])
+        kept[name] = set(had[: least + takes_extra])
         if not takes_extra:
             open_to.append(name)
     taken = set[int]().union(*kept.values())
@@ -66,11 +72,7 @@ def _uniform_alike(
     quotas: dict[str, int] = {}
     held: dict[str, list[Place]] = {}
     for name in subscriptions:
-        held[name] = [
-            (topic, index)
-            for topic in topics
-            for index in sorted(_still(before, name, topic, counts[topic]))
-        ]
+        held[name] = list(_still(subscriptions, before, counts, name))
     # Who has most keeps an extra one: nothing moves that need not.
     for name in sorted(held, key=lambda each: -len(held[each])):
         quotas[name] = least + (extras > 0)
@@ -97,46 +99,70 @@ def _uniform_mixed(
     from the richest reader to the poorest while that evens them out.
     """
     readers = _readers(subscriptions)
-    held: dict[str, set[Place]] = {name: set() for name in subscriptions}
-    owner: dict[Place, str] = {}
-    places = [
-        (topic, index)
-        for topic in sorted(readers, key=lambda each: (len(readers[each]), each))
-        for index in range(counts[topic])
-    ]
-    for name in subscriptions:
-        for topic in subscriptions[name]:
-            for index in _still(before, name, topic, counts[topic]):
-                owner[topic, index] = name
-                held[name].add((topic, index))
-    for place in places:
-        if place not in owner:
-            _give(place, min(readers[place[0]], key=lambda name: len(held[name])), owner, held)
-    while _even_out(places, readers, owner, held):
-        pass
+    held: dict[str, set[Place]] = {
+        name: set(_still(subscriptions, before, counts, name)) for name in subscriptions
+    }
+    owner = {place: name for name, places in held.items() for place in places}
+    topics = sorted(readers, key=lambda each: (len(readers[each]), each))
+    for topic in topics:
+        poorest = _Poorest(readers[topic], held)
+        for place in ((topic, index) for index in range(counts[topic])):
+            if place not in owner:
+                owner[place] = poorest.name
+                poorest.gets(place)
+    has_moved = True
+    while has_moved:
+        moves = [_even_out(topic, counts[topic], readers[topic], owner, held) for topic in topics]
+        has_moved = any(moves)
     return _frozen(_by_topic({name: sorted(each) for name, each in held.items()}))
 
 
+class _Poorest:
+    """The reader of a topic that has the fewest partitions of all topics; the first of several."""
+
+    def __init__(self, readers: Sequence[str], held: Mapping[str, set[Place]]) -> None:
+        self._held = held
+        self._order = {name: number for number, name in enumerate(readers)}
+        self._heap = [(len(held[name]), number, name) for name, number in self._order.items()]
+        heapq.heapify(self._heap)
+
+    @property
+    def name(self) -> str:
+        while self._heap[0][0] != len(self._held[self._heap[0][2]]):
+            heapq.heappop(self._heap)  # it has more or fewer since, and stands there once more
+        return self._heap[0][2]
+
+    def gets(self, place: Place, of: str | None = None) -> None:
+        """It gets a partition, that `of` another one or a free one."""
+        name = self.name
+        self._held[name].add(place)
+        self._count(name)
+        if of is not None:
+            self._held[of].discard(place)
+            self._count(of)
+
+    def _count(self, name: str) -> None:
+        heapq.heappush(self._heap, (len(self._held[name]), self._order[name], name))
+
+
 def _even_out(
-    places: Sequence[Place],
-    readers: Mapping[UUID, Sequence[str]],
+    topic: UUID,
+    count: int,
+    readers: Sequence[str],
     owner: dict[Place, str],
     held: dict[str, set[Place]],
 ) -> bool:
-    """One round; each move makes the sum of squares smaller, so that it comes to an end."""
-    has_moved = False
-    for place in places:
-        poorest = min(readers[place[0]], key=lambda name: len(held[name]))
-        if len(held[owner[place]]) > len(held[poorest]) + 1:
-            held[owner[place]].discard(place)
-            _give(place, poorest, owner, held)
+    """One round of a topic; each move makes the sum of squares smaller, so that it comes to an
+    end. False when nothing moved.
+    """
+    has_moved, poorest = False, _Poorest(readers, held)
+    for place in ((topic, index) for index in range(count)):
+        rich, poor = owner[place], poorest.name
+        if len(held[rich]) > len(held[poor]) + 1:
+            poorest.gets(place, of=rich)
+            owner[place] = poor
             has_moved = True
     return has_moved
-
-
-def _give(place: Place, name: str, owner: dict[Place, str], held: dict[str, set[Place]]) -> None:
-    owner[place] = name
-    held[name].add(place)
 
 
 def _readers(subscriptions: Subscriptions) -> dict[UUID, list[str]]:
@@ -147,9 +173,16 @@ def _readers(subscriptions: Subscriptions) -> dict[UUID, list[str]]:
     return readers
 
 
-def _still(before: Mapping[str, Target], name: str, topic: UUID, count: int) -> set[int]:
-    """Indexes of the topic's partitions in the member's last target, as far as they still exist."""
-    return {index for index in before.get(name, {}).get(topic, frozenset()) if index < count}
+def _still(
+    subscriptions: Subscriptions,
+    before: Mapping[str, Target],
+    counts: Mapping[UUID, int],
+    name: str,
+) -> Iterator[Place]:
+    """Partitions of the member's last target, in order, as far as it still reads them."""
+    target, read = before.get(name, {}), subscriptions[name]
+    for topic in sorted(topic for topic in target if topic in read):
+        yield from ((topic, index) for index in sorted(target[topic]) if index < counts[topic])
 
 
 def _by_topic(held: Mapping[str, Sequence[Place]]) -> Chosen:

@@ -239,9 +239,13 @@ class ConsumerGroup:
 
     def assign(self, image: MetadataImage, default: str, now_ms: int) -> None:
         """Decides who is to read what in this epoch."""
-        subscriptions = {
-            name: self.subscribed(member, image) for name, member in self.members.items()
-        }
+        alike: dict[tuple[frozenset[str], str], frozenset[UUID]] = {}
+        subscriptions = {}
+        for name, member in self.members.items():
+            said = member.names, member.regex
+            if said not in alike:
+                alike[said] = self.subscribed(member, image)
+            subscriptions[name] = alike[said]
         counts = {topic_id: len(each.partitions) for topic_id, each in image.by_id.items()}
         assign = ASSIGNORS.get(self.assignor(default), ASSIGNORS[default])
         for name, target in assign(subscriptions, self.targets, counts).items():

@@ -1,5 +1,6 @@
 """Who is to read what: everything is read once, evenly, and little moves."""
 
+import time
 from collections.abc import Mapping
 from uuid import UUID
 
@@ -94,3 +95,30 @@ def test_members_that_read_different_topics_share_what_they_can() -> None:
     members = {"a": frozenset({one}), "b": frozenset({one, two}), "c": frozenset({two})}
     read = read_by(uniform(members, {}, {one: 6, two: 3}))
     assert sorted(map(len, read.values())) == [3, 3, 3]
+
+
+def test_a_thousand_members_of_many_subscriptions_do_not_hold_the_broker_up() -> None:
+    """An assignment is made between two requests: 10,000 partitions take no seconds of work."""
+    topics = [UUID(int=number) for number in range(20)]
+    members = {f"m{n}": frozenset(topics[n % 3 : 20 - n % 4]) for n in range(1000)}
+    counts, targets = dict.fromkeys(topics, 500), dict[str, Target]()
+    began = time.process_time()
+    for name in ("m0", "m1", "m2", "m3"):  # begins to read all
+        members[name] = frozenset(topics)
+        targets = uniform(members, targets, counts)
+    assert time.process_time() - began < 1
+    check(members, counts, read_by(targets))
+
+
+@given(members=MEMBERS, counts=COUNTS)
+def test_uniform_leaves_no_partition_with_a_reader_that_another_could_relieve(
+    members: dict[str, frozenset[UUID]], counts: Mapping[UUID, int]
+) -> None:
+    read = read_by(uniform(members, {}, counts))
+    for places in read.values():
+        for topic, _ in places:
+            assert all(
+                len(places) <= len(read[name]) + 1
+                for name, topics in members.items()
+                if topic in topics
+            )
