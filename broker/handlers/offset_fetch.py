@@ -179,7 +179,8 @@ def _hide_unstable(
     pending = context.services.groups.pending
     for topic in topics:
         for each in topic.partitions:
-            if pending.holds(group_id, (topic.name, each.partition_index)):
+            place = topic.name, each.partition_index
+            if not each.error_code and pending.holds(group_id, place):
                 each.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
                 each.committed_offset, each.metadata = NO_OFFSET, ""
                 context.count_error(each.error_code)

@@ -2,6 +2,8 @@
 
 import asyncio
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -190,3 +192,16 @@ async def test_a_tool_ends_no_transaction_of_offsets_that_are_being_read(
     assert await again.offset(stable=True) == (-1, E.UNSTABLE_OFFSET_COMMIT)
     assert await ended_by_a_tool(again, one) == 0
     assert await again.offset(stable=True) == (-1, 0)
+
+
+async def test_who_may_not_see_a_topic_does_not_hear_of_a_transaction_with_its_offsets(
+    world: TransactionWorld,
+) -> None:
+    one = await patient(world)
+    assert await one.commit_offset(5) == 0
+    rights: Any = SimpleNamespace(
+        granted={}, may=lambda _, name: name == GROUP, bits=lambda *_: 0,
+        may_on_any=lambda _: True, denied=lambda *_: None,
+    )  # fmt: skip
+    world.rights = rights
+    assert await world.offset(stable=True) == (-1, E.TOPIC_AUTHORIZATION_FAILED)
