@@ -2,7 +2,9 @@
 
 Times are seconds of `GroupTime`: they pass with the broker's clock, and never slower than the
 machine's, so that a test clock which stands still hangs no client. Moving a deadline to a later
-time costs nothing until the earlier one is reached. Callbacks run from the loop, each once.
+time costs nothing until the earlier one is reached. What was cancelled leaves the heap when that is
+twice as large as it was without: a member that has gone takes no memory until its session would
+have ended. Callbacks run from the loop, each once.
 """
 
 import asyncio
@@ -14,6 +16,8 @@ from broker.runtime.callbacks import failed
 from storage.env import Clock
 
 MIN_WAIT_SECONDS = 0.001
+FEW = 1000
+"""Entries among which nobody looks for cancelled ones."""
 ROUNDING_SECONDS = 1e-6
 """Sums of seconds are that exact."""
 
@@ -61,6 +65,7 @@ class Deadlines:
         self._loop = loop
         self._time = time
         self._heap: list[tuple[float, int, Deadline]] = []
+        self._most = FEW
         self._order = count()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -104,8 +109,25 @@ class Deadlines:
         self._stop_timer()
 
     def _push(self, deadline: Deadline, at: float) -> None:
+        if len(self._heap) >= self._most:
+            self._drop_cancelled()
         deadline.queued_at = at
         heapq.heappush(self._heap, (at, next(self._order), deadline))
+
+    def _drop_cancelled(self) -> None:
+        """Leaves out entries of what does not happen, or of a later time than it happens."""
+        kept = []
+        for entry in self._heap:
+            queued_at, _, deadline = entry
+            if deadline.queued_at != queued_at:
+                continue
+            if deadline.at is None:
+                deadline.queued_at = None
+            else:
+                kept.append(entry)
+        heapq.heapify(kept)
+        self._heap = kept
+        self._most = max(FEW, 2 * len(kept))
 
     def _set_timer(self) -> None:
         if not self._heap:
