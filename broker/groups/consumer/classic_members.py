@@ -117,14 +117,15 @@ class ClassicMembers:
     def leave(
         self, group: Group, consumer: ConsumerGroup, member_id: str, instance_id: str | None
     ) -> None:
-        """A member goes; a static one may be removed by its instance id alone."""
+        """A member goes, whichever protocol it speaks: an administrator may remove it. A static one
+        may be removed by its instance id alone.
+        """
         if instance_id is not None:
             static = consumer.static_member(instance_id)
             wanted = member_id or (static.member_id if static is not None else "")
             member = named_static(static, wanted, instance_id)
         else:
             member = consumer.member(member_id)
-            _classic_of(member)
         self._groups.fence(group, consumer, [member])
         if group.modern is consumer:
             self._groups.rows.store_later(consumer)

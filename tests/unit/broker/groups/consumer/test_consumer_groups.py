@@ -12,7 +12,14 @@ from protocol.apis.incremental_alter_configs import IncrementalAlterConfigsReque
 from protocol.apis.offset_commit import OffsetCommitRequest
 from protocol.codec import encode_bytes
 from protocol.errors import ErrorCode as E
-from tests.support.worlds.group_world import DAY_MS, GROUP, GroupWorld, Promise, group_world
+from tests.support.worlds.group_world import (
+    DAY_MS,
+    GROUP,
+    GroupWorld,
+    Promise,
+    group_world,
+    leave,
+)
 from tests.support.worlds.handler_world import altered
 
 SESSION_MS = 45_000
@@ -396,6 +403,16 @@ async def test_a_consumer_group_without_members_is_a_classic_one_with_a_classic_
     back.world = again
     assert (again.group().modern, again.group().state_name) == (None, "Stable")
     assert (back.heartbeat(), again.offsets()) == (0, {("t", 0): 5})
+
+
+async def test_an_administrator_removes_members_that_speak_the_new_protocol() -> None:
+    """By LeaveGroup, as Kafka's admin client does for members of whichever protocol."""
+    world = await group_world()
+    beat(world, "a", 0)
+    beat(world, "b", 0)
+    assert leave(world, ("a", None), ("c", None)) == [0, E.UNKNOWN_MEMBER_ID]
+    assert [each.member_id for each in described(world).members] == ["b"]
+    assert beat(world, "a", 2).error_code == E.UNKNOWN_MEMBER_ID
 
 
 async def test_a_classic_member_that_names_a_protocol_twice_is_not_let_into_a_consumer_group() -> (
