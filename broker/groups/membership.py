@@ -73,7 +73,7 @@ class Membership:
     def _add(self, group: Group, joining: Joining, member_id: str) -> Deferred[JoinResult]:
         member = self._rebalances.make_member(group, member_id, joining)
         group.add(member, joining.protocol_type)
-        if group.state is GroupState.PREPARING and group.generation == 0:
+        if group.state is GroupState.PREPARING and group.began_empty:
             group.was_joined = True
         answer = self._waits(member)
         self._rebalances.joining(member)

@@ -90,7 +90,7 @@ class Group:
         self.sync_deadline = Deadline()
         """Ends the wait for members to ask for their part."""
         self.began_empty = False
-        """True when the present rebalance is the group's first one."""
+        """True when the present rebalance, or the last one, began without members."""
         self.was_joined = False
         """A member came while the first rebalance was delayed."""
         self.owed = OwedRows(footprint)

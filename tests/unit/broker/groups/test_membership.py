@@ -59,6 +59,24 @@ async def test_who_comes_while_the_first_rebalance_is_held_back_is_in_it() -> No
     assert [member.heartbeat() for member in members] == [0, 0, 0]
 
 
+async def test_a_group_that_all_have_left_waits_for_its_members_once_more() -> None:
+    """As when it began: those that start again together are in one generation."""
+    world = await group_world()
+    first = world.member()
+    world.stable(first)
+    assert first.leave() == [0]
+    members = [world.member() for _ in range(3)]
+    joins = []
+    for member in members:
+        joins.append(member.join())
+        world.pass_ms(INITIAL_DELAY_MS - 1)
+    assert joins[0].answer is None
+    world.pass_ms(INITIAL_DELAY_MS)
+    world.pass_ms(INITIAL_DELAY_MS)
+    answers = [member.took(join) for member, join in zip(members, joins, strict=True)]
+    assert {each.generation_id for each in answers} == {3}
+
+
 async def test_a_newcomer_sends_all_others_to_join_anew() -> None:
     world = await group_world()
     old, other, new = world.member(), world.member(), world.member()
