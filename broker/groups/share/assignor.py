@@ -3,9 +3,11 @@
 A partition is shared by members / partitions of them, rounded up; a member gets its even part of
 these shares, so that any two differ by one. What members have stays theirs as far as that allows.
 Members that read different topics get their parts topic by topic. Rules: Kafka 4.3's
-`SimpleAssignor`; which of several equal members gets one more is not among them.
+`SimpleAssignor`; which of several equal members gets one more is not among them. It runs on the
+event loop: no step looks at all partitions for each member.
 """
 
+import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
@@ -28,7 +30,8 @@ def simple(
     chosen: Held = {name: {} for name in subscriptions}
     for topics, members in _circles(subscriptions):
         places = [(topic, index) for topic in topics for index in partitions.get(topic, ())]
-        held = {name: _still(before.get(name, {}), places) for name in members}
+        order = {place: number for number, place in enumerate(places)}
+        held = {name: _still(before.get(name, {}), topics, order) for name in members}
         for name, each in _shared(places, held).items():
             chosen[name].update(each)
     return {name: _target(each) for name, each in chosen.items()}
@@ -45,8 +48,12 @@ def _circles(subscriptions: Subscriptions) -> Iterable[tuple[Sequence[UUID], Seq
     ]
 
 
-def _still(target: Target, places: Sequence[Place]) -> dict[Place, None]:
-    return {place: None for place in places if place[1] in target.get(place[0], frozenset[int]())}
+def _still(target: Target, topics: Sequence[UUID], order: Mapping[Place, int]) -> dict[Place, None]:
+    """The part of a target among the places in this order, of these topics."""
+    fewest: Iterable[UUID] = topics if len(topics) < len(target) else target
+    known = ((topic, index) for topic in fewest for index in target.get(topic, ()))
+    places = [place for place in known if place in order]
+    return dict.fromkeys(sorted(places, key=order.__getitem__))
 
 
 def _shared(places: Sequence[Place], held: Held) -> Held:
@@ -91,13 +98,24 @@ def _fill(held: Held, shares: dict[Place, int], quotas: Mapping[str, int], shari
     Quotas add up to the shares there are, so a member lacks a place only when it has all that are
     left already; it then gets none.
     """
+    free = [
+        (count, number, place)
+        for number, (place, count) in enumerate(shares.items())
+        if count < sharing
+    ]
+    heapq.heapify(free)
     for name, each in held.items():
-        if (lacking := quotas[name] - len(each)) <= 0:
-            continue
-        free = [place for place, count in shares.items() if count < sharing and place not in each]
-        for place in sorted(free, key=shares.__getitem__)[:lacking]:
-            each[place] = None
-            shares[place] += 1
+        passed = []
+        while free and len(each) < quotas[name]:
+            count, number, place = heapq.heappop(free)
+            if place in each:
+                passed.append((count, number, place))
+            else:
+                each[place] = None
+                if count + 1 < sharing:
+                    passed.append((count + 1, number, place))
+        for entry in passed:
+            heapq.heappush(free, entry)
 
 
 def _target(places: Iterable[Place]) -> Target:

@@ -1,5 +1,6 @@
 """The assignor of share groups: each partition has members, parts are even, little moves."""
 
+import time
 from collections import Counter
 from uuid import UUID
 
@@ -61,3 +62,16 @@ def test_quotas_are_even_and_complete(members: int, shares: int) -> None:
     quotas = quotas_of(members, shares)
     assert sum(quotas) == shares
     assert max(quotas) - min(quotas) <= 1
+
+
+def test_two_hundred_members_with_ten_thousand_partitions_do_not_hold_the_broker_up() -> None:
+    """An assignment is made between two requests."""
+    topics = [UUID(int=number) for number in range(100)]
+    names = [f"m{number}" for number in range(200)]
+    targets: dict[str, Target] = {}
+    began = time.process_time()
+    for count in range(196, 201):  # one more joins each time
+        members = dict.fromkeys(names[:count], frozenset(topics))
+        targets = simple(members, targets, dict.fromkeys(topics, range(100)))
+    assert time.process_time() - began < 1
+    assert {len(places(each)) for each in targets.values()} == {50}
