@@ -115,19 +115,30 @@ class TransactionCoordinator:
         """InitProducerId: the id and the epoch of the producer that is the owner from now on.
         Raises KafkaError.
 
-        What the owner before left open is aborted first.
+        What the owner before left open is aborted first. An id that expires meanwhile begins as one
+        that nobody has used.
         """
         self._check_begin(transactional_id, timeout_ms)
         owner = self.ids.get(transactional_id) or await self._made(transactional_id, timeout_ms)
-        async with self.steps.turn(owner):
-            rules.check_may_begin(owner.facts, expected)
-            if owner.facts.state is TransactionState.ONGOING:
-                await self.steps.abort(owner, "fenced")
-            if owner.facts.state in PREPARED:
-                raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-            facts = await self._begun(owner.facts, timeout_ms, expected)
-            await self.steps.write(owner, facts)
-            return facts.producer_id, facts.producer_epoch
+        try:
+            async with self.steps.turn(owner):
+                return await self._begin(owner, timeout_ms, expected)
+        except KafkaError:
+            if not owner.is_gone:
+                raise
+        return await self.begin(transactional_id, timeout_ms, expected)
+
+    async def _begin(
+        self, owner: Transactional, timeout_ms: int, expected: tuple[int, int] | None
+    ) -> tuple[int, int]:
+        rules.check_may_begin(owner.facts, expected)
+        if owner.facts.state is TransactionState.ONGOING:
+            await self.steps.abort(owner, "fenced")
+        if owner.facts.state in PREPARED:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        facts = await self._begun(owner.facts, timeout_ms, expected)
+        await self.steps.write(owner, facts)
+        return facts.producer_id, facts.producer_epoch
 
     async def join_soon(self, claim: ProducerClaim, places: Iterable[Place]) -> None:
         """As `join` by version 2, for leaders of partitions, who ask for many producers at once:
@@ -245,13 +256,15 @@ class TransactionCoordinator:
         before = self.steps.now_ms - self._settings.transactional_id_expiration_ms
         for owner in list(self.ids.values()):
             if owner.may_expire(before) and not owner.turn.locked():
-                await self._forget(owner)
+                await self._forget(owner, before)
 
-    async def _forget(self, owner: Transactional) -> None:
+    async def _forget(self, owner: Transactional, before_ms: int) -> None:
+        """Unless a request that waited for its turn, too, has used it."""
         try:
             async with self.steps.turn(owner):
-                await self.steps.forget(owner)
-                del self.ids[owner.transactional_id]
+                if owner.may_expire(before_ms):
+                    await self.steps.forget(owner)
+                    del self.ids[owner.transactional_id]
         except Exception as error:  # noqa: BLE001 - one must not keep the others
             if owner.is_gone or owner.is_elsewhere:
                 return
