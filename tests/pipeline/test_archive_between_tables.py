@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.errors import DataLost
 from pipeline.sinks.archive import run as archive
+from pipeline.sinks.archive.files import take_names
 from pipeline.sinks.archive.run import Wishes
 from pipeline.sinks.archive.values import (
     Commit,
@@ -108,6 +109,7 @@ def records_last(target: Any) -> Callable[[Commit], int]:
     """The order of commits in older versions, which died before the records."""
 
     def commit(commit: Commit) -> int:
+        take_names(target.root, commit)
         for kind in (TableKind.QUARANTINE, TableKind.DEAD):
             files = [each for each in commit.files if each.kind is kind]
             table = target._ready(kind)

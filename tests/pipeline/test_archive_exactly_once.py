@@ -1,14 +1,18 @@
 """Archives of each format: every record once, where it belongs; sums close; nothing is doubled."""
 
 import errno
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import DataLost
-from pipeline.sinks.archive.files import ArchiveBusy
+from pipeline.sinks.archive import run as archive_run
+from pipeline.sinks.archive.files import ArchiveBusy, take_names
 from pipeline.sinks.archive.run import Wishes
 from pipeline.sinks.archive.values import (
     CountsDoNotClose,
@@ -17,9 +21,10 @@ from pipeline.sinks.archive.values import (
     TableChanged,
     TableKind,
     TableStanding,
+    Unit,
     joined,
 )
-from pipeline.sinks.archive.writer import UNFINISHED, DiskFull, OpenFile
+from pipeline.sinks.archive.writer import STAGING, UNFINISHED, DiskFull, OpenFile, Read, write_unit
 from pipeline.transforms.json_values import read_schema
 from tests.support.spark.archives import (
     FORMATS,
@@ -31,7 +36,7 @@ from tests.support.spark.archives import (
     run,
     table_of,
 )
-from tests.support.spark.made_up_records import MadeUp, rows_between
+from tests.support.spark.made_up_records import MadeUp, read_made_up, rows_between
 
 ENDS = {0: 1300, 1: 700}
 
@@ -88,18 +93,51 @@ def _dies_at(kind: str, table: TableKind, monkeypatch: pytest.MonkeyPatch) -> li
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_what_a_dead_run_has_written_goes(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_names", [False, True])
+def test_what_a_dead_run_has_written_goes(kind: str, has_names: bool, tmp_path: Path) -> None:
     archived(kind, tmp_path, MadeUp({0: 500}))
     with opened(kind, tmp_path) as target:
-        target.commit = lambda _: (_ for _ in ()).throw(KeyboardInterrupt)
+        place = tmp_path / STAGING if target.layout.staged else tmp_path
+
+        def dying(commit: Any) -> None:
+            if has_names:
+                take_names(place, commit)
+            raise KeyboardInterrupt
+
+        target.commit = dying
         with pytest.raises(KeyboardInterrupt):
             run(target, MadeUp({0: 1000}))
     check(kind, tmp_path, {0: 500})
-    before = set(tmp_path.rglob("*.parquet"))
+    before = set(tmp_path.rglob("*.parquet*"))
     archived(kind, tmp_path, MadeUp({0: 500}))
-    assert set(tmp_path.rglob("*.parquet")) < before
+    assert set(tmp_path.rglob("*.parquet*")) < before
     archived(kind, tmp_path, MadeUp({0: 1000}))
     check(kind, tmp_path, {0: 1000})
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_an_attempt_that_ends_behind_the_commit_touches_nothing(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a task that Spark ran twice; the log was compacted before the slower one read it."""
+    units: list[Unit] = []
+
+    def noting(unit: Unit, read: Read) -> Done:
+        units.append(unit)
+        return write_unit(unit, read)
+
+    monkeypatch.setattr(archive_run, "write_unit", noting)
+    archived(kind, tmp_path, MadeUp(ENDS))
+    for unit in units:
+        assert write_unit(unit, _thinned).read < unit.until - unit.first
+    check(kind, tmp_path, ENDS)
+    archived(kind, tmp_path, MadeUp(ENDS))
+    check(kind, tmp_path, ENDS)
+    assert not [path for path in tmp_path.rglob("*") if UNFINISHED in path.name]
+
+
+def _thinned(work: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    yield from islice(read_made_up(work, schema), 1)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -141,11 +179,15 @@ def test_values_of_another_schema_are_refused(kind: str, tmp_path: Path) -> None
     check(kind, tmp_path, {0: 900})
 
 
+@pytest.mark.parametrize("is_full_to_the_end", [False, True])
 def test_a_full_disk_has_a_name_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_full_to_the_end: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """To the end: it does not take the end of a file that is given up, either."""
     archived("parquet", tmp_path, MadeUp({0: 500}))
     monkeypatch.setattr(OpenFile, "write", _full)
+    if is_full_to_the_end:
+        monkeypatch.setattr(pq.ParquetWriter, "close", _full_once(pq.ParquetWriter.close))
     with pytest.raises(DiskFull, match="nothing was committed"):
         archived("parquet", tmp_path, MadeUp({0: 900}))
     monkeypatch.undo()
@@ -157,6 +199,19 @@ def test_a_full_disk_has_a_name_and_leaves_nothing(
 
 def _full(_: OpenFile) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _full_once(close: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Refuses the first end of each file."""
+    refused: set[int] = set()
+
+    def closing(writer: Any) -> None:
+        if id(writer) not in refused:
+            refused.add(id(writer))
+            raise OSError(errno.ENOSPC, "No space left on device")
+        close(writer)
+
+    return closing
 
 
 def test_a_topic_made_again_is_another_stream(tmp_path: Path) -> None:

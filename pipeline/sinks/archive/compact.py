@@ -81,6 +81,7 @@ def merge_files(merge: Merge, layout: Layout) -> WrittenFile:
         for group in merged_groups(parts, schema):
             file.fill(group, len(group))
         made = file.close(first.partition)
+        file.take_name()
     except BaseException:
         file.abandon()
         raise

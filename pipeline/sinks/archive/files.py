@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from pipeline.errors import DataLost, PipelineError
-from pipeline.sinks.archive.values import TableChanged, WrittenFile
+from pipeline.sinks.archive.values import Commit, TableChanged, WrittenFile
 from pipeline.sinks.archive.writer import UNFINISHED
 from storage.env import Lock
 from storage.errors import DirectoryLocked
@@ -77,6 +77,19 @@ def read_object(path: Path, newest: int) -> dict[str, Any]:
     return content
 
 
+def take_names(root: Path, commit: Commit) -> None:
+    """Gives drafts that are about to count their names. TableChanged for one that has gone.
+
+    Only the driver does, with the very drafts of the attempts whose results it has.
+    """
+    for each, draft in zip(commit.files, commit.drafts, strict=False):
+        place = root / each.path
+        try:
+            place.with_name(draft).rename(place)
+        except FileNotFoundError as error:
+            raise _gone(place) from error
+
+
 def still_there(root: Path, files: Iterable[WrittenFile]) -> None:
     """Checks that files about to count are where they were written. TableChanged.
 
@@ -85,4 +98,8 @@ def still_there(root: Path, files: Iterable[WrittenFile]) -> None:
     for each in files:
         place = root / each.path
         if not place.exists() or place.stat().st_size != each.size_bytes:
-            raise TableChanged(f"{place} has gone: another archiver is at work there")
+            raise _gone(place)
+
+
+def _gone(place: Path) -> TableChanged:
+    return TableChanged(f"{place} has gone: another archiver is at work there")

@@ -24,6 +24,7 @@ from pipeline.sinks.archive.files import (
     remove_unfinished,
     still_there,
     sync_folders,
+    take_names,
     write_once,
 )
 from pipeline.sinks.archive.marker import (
@@ -120,6 +121,7 @@ class ParquetArchive:
             if first < at.get(key, 0):
                 raise TableChanged(f"{key}: {first} is archived already, up to {at[key]}")
         following = {key: until for key, (_, until) in commit.ranges.items()}
+        take_names(self.root / STAGING, commit)
         return self._publish(commit.files, (), following, commit.as_json())
 
     def replace(self, added: Sequence[WrittenFile], removed: Sequence[str]) -> int:

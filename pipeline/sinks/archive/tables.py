@@ -16,7 +16,13 @@ from uuid import uuid4
 import pyarrow as pa
 
 from pipeline.sinks.archive.asides import ASIDES, FOLLOWERS, NO_ROUND, Asides
-from pipeline.sinks.archive.files import lock_archive, remove_unfinished, still_there, sync_folders
+from pipeline.sinks.archive.files import (
+    lock_archive,
+    remove_unfinished,
+    still_there,
+    sync_folders,
+    take_names,
+)
 from pipeline.sinks.archive.marker import ArchiveMarker, check_marker, write_marker
 from pipeline.sinks.archive.stored import stored_offsets
 from pipeline.sinks.archive.sweep import sweep
@@ -86,6 +92,7 @@ class TableArchive(ABC, Generic[TableT]):
 
     def commit(self, commit: Commit) -> int:
         """Make it visible, the records first. SchemaDiffers, TableChanged. The version."""
+        take_names(self.root, commit)
         still_there(self.root, commit.files)
         sync_folders((self.root / each.path for each in commit.files), self.root)
         number = self._asides.write(commit)

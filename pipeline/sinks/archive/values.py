@@ -144,6 +144,8 @@ class Done(NamedTuple):
     skipped: int
     """Of those in `written`'s stead: the tables had them before (see `Unit.stored`)."""
     files: tuple[WrittenFile, ...]
+    drafts: tuple[str, ...] = ()
+    """Names that the files have in their folders until they are committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ class Commit:
     skipped: int
     holes: int
     rows: Mapping[TableKind, int] = field(default_factory=dict)
+    drafts: tuple[str, ...] = ()
+    """As in `Done`; empty where the files have their own names."""
 
     def as_json(self) -> dict[str, Any]:
         """The proof, without the list of files."""
@@ -195,4 +199,5 @@ def joined(start: Mapping[str, int], done: Iterable[Done]) -> Commit:
     holes = sum(until - first for first, until in ranges.values()) - read
     if holes < 0:
         raise CountsDoNotClose(f"{read} records were read from {read + holes} offsets")
-    return Commit(files, ranges, read, skipped, holes, rows)
+    drafts = tuple(name for each in units for name in each.drafts)
+    return Commit(files, ranges, read, skipped, holes, rows, drafts)

@@ -1,13 +1,15 @@
 """The worker's side of an archive: reads a unit, writes its Parquet files, says what is in them.
 
-A file has its final name only once it is whole and on the disk, and its name is made of what is in
-it: stream, first and last offset. A unit that is run again writes the same files. Nobody sees them
-before the commit. Memory is bounded: so many files are open at once, so much waits to be written.
+A file keeps the name of a draft, which no other attempt has, until the driver commits it: so a
+unit that is run twice may end at any time, and touches nothing that counts. The final name is made
+of what is in it: stream, first and last offset. Memory is bounded: so many files are open at once,
+so much waits to be written.
 """
 
 import errno
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -53,17 +55,17 @@ class OpenFile:
     """One Parquet file on its way."""
 
     def __init__(self, layout: Layout, kind: TableKind, path: str, schema: pa.Schema) -> None:
-        """Makes the folder and the file, under its unfinished name."""
+        """Makes the folder and the file, under the name of a draft."""
         self.kind = kind
         self.path = path
         self.waiting_bytes = 0
         place = Path(layout.root, STAGING, path) if layout.staged else Path(layout.root, path)
         self._place = place
-        self._unfinished = place.with_name(f".{place.name}{UNFINISHED}-{uuid4().hex}")
+        self.draft = place.with_name(f".{place.name}{UNFINISHED}-{uuid4().hex}")
         place.parent.mkdir(parents=True, exist_ok=True)
         self._schema = schema
         self._writer = pq.ParquetWriter(
-            self._unfinished,
+            self.draft,
             schema,
             compression=layout.compression,
             compression_level=1 if layout.compression == "zstd" else None,
@@ -111,22 +113,26 @@ class OpenFile:
         self._writer.write_table(table, row_group_size=row_group_rows)
 
     def close(self, partition: dict[str, str]) -> WrittenFile:
-        """Finish the file, force it to the disk, give it its name."""
+        """Finish the file and force it to the disk; it stays a draft."""
         self.write()
         self._writer.close()
-        with self._unfinished.open("rb+") as file:
+        with self.draft.open("rb+") as file:
             os.fsync(file.fileno())
-        metadata = pq.read_metadata(self._unfinished)
-        self._unfinished.rename(self._place)
+        metadata = pq.read_metadata(self.draft)
         return WrittenFile(
-            self.kind, self.path, metadata.num_rows, self._place.stat().st_size, self._first,
+            self.kind, self.path, metadata.num_rows, self.draft.stat().st_size, self._first,
             self._last, self._low_ms, self._high_ms, partition,
         )  # fmt: skip
 
+    def take_name(self) -> None:
+        """Give a closed file its name: for who alone writes it."""
+        self.draft.rename(self._place)
+
     def abandon(self) -> None:
-        """Leave nothing behind."""
-        self._writer.close()
-        self._unfinished.unlink(missing_ok=True)
+        """Leave nothing behind, whatever the disk says to the file's end."""
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        self.draft.unlink(missing_ok=True)
 
 
 class ArchiveWriter:
@@ -143,6 +149,7 @@ class ArchiveWriter:
             else pa.ipc.read_schema(pa.py_buffer(unit.value_schema))
         )
         self.files: list[WrittenFile] = []
+        self.drafts: list[str] = []
         self.skipped = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -154,7 +161,7 @@ class ArchiveWriter:
             self._add(share)
 
     def close(self) -> None:
-        """Every file is whole and named."""
+        """Every file is whole."""
         for key in list(self._open):
             self._close(key)
 
@@ -183,7 +190,9 @@ class ArchiveWriter:
         return OpenFile(layout, kind, f"{self._folder(key)}/{self._name(part)}", schema)
 
     def _close(self, key: tuple[TableKind, int | None]) -> None:
-        self.files.append(self._open[key].close(self._partition(key)))
+        file = self._open[key]
+        self.files.append(file.close(self._partition(key)))
+        self.drafts.append(file.draft.name)
         del self._open[key]
 
     def _folder(self, key: tuple[TableKind, int | None]) -> str:
@@ -221,7 +230,10 @@ def write_unit(unit: Unit, read: Read) -> Done:
                 f"{unit.layout.root}: {error.strerror}: nothing was committed"
             ) from error
         raise
-    return Done(unit.stream.key, unit.first, unit.until, count, writer.skipped, tuple(writer.files))
+    return Done(
+        unit.stream.key, unit.first, unit.until, count, writer.skipped, tuple(writer.files),
+        tuple(writer.drafts),
+    )  # fmt: skip
 
 
 def _in_order(unit: Unit, batch: pa.RecordBatch, at: int) -> int:
