@@ -1,5 +1,6 @@
 """Frames into topics: times, headers, keys and partitions are kept; refusals are told in words."""
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,10 +15,14 @@ from confluent_kafka.admin import AdminClient
 from pipeline.broker_client import BrokerClient
 from pipeline.decode.schemas import HEADERS, RECORDS, records_schema
 from pipeline.errors import BadOption, BrokerRefused, NothingThere
+from pipeline.sinks.topic import batches
 from pipeline.sinks.topic import writer as topic_writer
+from pipeline.sinks.topic.columns import outgoing
 from pipeline.sinks.topic.writer import TopicWriter
 from pipeline.spark.topic_sink import sink_options, write_all
 from protocol.records.compression import Codec
+from protocol.records.record import iter_records
+from tests.support.records.record_walkers import from_source
 from tests.support.spark.pipeline_logs import NOON_MS, read_all
 from tests.support.spark.pipeline_topics import jumping, leaderless, make_topic, options, produce
 from tests.support.worlds.node_process import NodeProcess
@@ -60,6 +65,31 @@ def test_a_copy_has_the_same_times_headers_keys_and_partitions(
 
     assert copier.written == 250
     assert kept(node, target) == rows
+
+
+def test_walkers_that_are_not_compiled_write_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a C compiler, or on another processor; the hashes are those of Kafka's own tests."""
+    walkers = from_source("encode")
+    for name in ("encode_records", "hash_keys", "room_for"):
+        monkeypatch.setattr(batches, name, getattr(walkers, name))
+    known = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
+    columns = {
+        "key": pa.array([*known, None], pa.binary()),
+        "value": pa.array([b"v" * 300, None, b"", b"w"], pa.binary()),
+        "timestampMs": pa.array([NOON_MS + at for at in (0, 5, -700, 3)]),
+        "headers": pa.array([None, [], [{"key": "h", "value": b"x" * 200}], None], HEADERS),
+    }
+    records = outgoing(frame(**columns), 0)
+
+    hashes = batches.key_hashes(columns["key"]).tolist()
+    (batch,) = batches.batches_of(records, Codec.NONE, 10_000)
+
+    assert hashes == [*(each & 0x7FFFFFFF for each in known.values()), -1]
+    found = list(iter_records(memoryview(batch.sealed(1, 0, 0))))
+    assert [each.key for each in found] == columns["key"].to_pylist()
+    assert [each.value for each in found] == columns["value"].to_pylist()
+    assert [each.timestamp for each in found] == columns["timestampMs"].to_pylist()
+    assert [len(each.headers) for each in found] == [0, 0, 1, 0]
 
 
 def test_keys_go_where_kafka_s_own_producers_send_them(
@@ -202,6 +232,51 @@ def test_large_frames_become_batches_that_the_broker_takes(
     to.close()
 
     assert len(kept(node, topic)) == 5000
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_a_topic_that_takes_small_batches_gets_small_ones(
+    node: NodeProcess, admin: AdminClient, codec: Codec
+) -> None:
+    """As Kafka's producers send them to it; each record once, in its order."""
+    topic = make_topic(admin, max_message_bytes="5000")
+    dice = random.Random(1)
+    rows = [
+        {
+            "key": b"k", "value": dice.randbytes(dice.randint(0, 900)), "partition": 0,
+            "timestampMs": NOON_MS + number,
+            "headers": [{"key": "h", "value": b"%d" % number}] if number % 3 else None,
+        }
+        for number in range(300)
+    ]  # fmt: skip
+    schema = records_schema(headers=True, metadata=True)
+    whole = pa.Table.from_pylist(rows, pa.schema([f for f in schema if f.name in KEPT]))
+    with closing(TopicWriter(node.bootstrap, topic, codec)) as to:
+        for batch in whole.to_batches(max_chunksize=170):
+            to.write(batch)
+        assert to.written == 300
+
+    assert [row["value"] for row in kept(node, topic)] == [row["value"] for row in rows]
+    assert [row["headers"] for row in kept(node, topic)] == [row["headers"] for row in rows]
+
+
+def test_a_topic_made_again_with_fewer_partitions_is_told(
+    node: NodeProcess, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(admin, 2)
+    monkeypatch.setattr(topic_writer, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(topic_writer, "PATIENCE_SECONDS", 0.05)
+    with closing(TopicWriter(node.bootstrap, topic)) as to:
+        to.write(frame(value=pa.array(["a", "b"]), partition=pa.array([0, 1])))
+        send = to._send_all
+
+        def late() -> None:
+            monkeypatch.setattr(to._leaders, "of", lambda _: [node.bootstrap])
+            send()
+
+        monkeypatch.setattr(to, "_send_all", late)
+        with pytest.raises(BrokerRefused, match=f"{topic}-1 has no leader"):
+            to.write(frame(value=pa.array(["c"]), partition=pa.array([1])))
 
 
 def test_refusals_are_told(node: NodeProcess, admin: AdminClient) -> None:

@@ -175,7 +175,7 @@ class TopicWriter:
         by_leader: dict[str, list[_Key]] = defaultdict(list)
         for key, queue in self._queues.items():
             if queue:
-                by_leader[self._leaders.of(key[0])[key[1]]].append(key)
+                by_leader[self._leaders.of_partition(*key)].append(key)
         return by_leader
 
     def _request(self, keys: list[_Key]) -> ProduceRequest:
@@ -198,6 +198,10 @@ class TopicWriter:
             self._sequences[key] = (self._sequences[key] + batch.record_count) % _SEQUENCES
             self.written += batch.record_count
             return True
+        if code == ErrorCode.MESSAGE_TOO_LARGE and self._queues[key][0].record_count > 1:
+            halves = tuple(self._queues[key].popleft().halves())
+            self._queues[key].extendleft(reversed(halves))
+            return False
         client.check_rights(code, f"{key[0]}-{key[1]}", f"WRITE on the topic {key[0]}")
         if ErrorCode(code).retriable:
             self._leaders.forget(key[0])
