@@ -118,14 +118,14 @@ def lags(
     commits: Commits, log_dirs: str, bootstrap: str | None, now_ms: int,
     command_config: str | None = None,
 ) -> list[Lag]:  # fmt: skip
-    """Of each group and partition, those furthest behind first."""
-    from pipeline.sources.planning import views_of
+    """Of each group and partition that is there, those furthest behind first."""
+    from pipeline.sources.settled_views import views_there
 
     names = sorted({place.topic for place in commits})
     if not names:
         return []
     options = read_options(log_dirs, bootstrap, names, command_config)
-    views = {(view.topic, view.partition): view for view in views_of(options)}
+    views = {(view.topic, view.partition): view for view in views_there(options)}
     found = []
     with progress("partitions", len(commits)) as done:
         for place, known in commits.items():

@@ -72,7 +72,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Nothing that comes from now on belongs to this run."""
-        self._target = self._latest(views_of(self.options))
+        self._target = self._latest(self._partitions.now())
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """End of the next batch. DataLost."""
@@ -88,7 +88,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
         """For the query's progress: where the topics end."""
-        return self._latest(views_of(self.options))
+        return self._latest(self._partitions.now())
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The tasks of a batch. DataLost."""

@@ -44,13 +44,19 @@ def carried(start: Offset, made: Offset) -> Offset:
 
 def places_in(offset: Offset, since: Offset | None = None) -> set[tuple[str, int]]:
     """The partitions that an offset knows; with `since`, those that have come further than that."""
-    before = since or {}
     return {
         (topic, int(index))
         for topic, positions in offset.items()
         for index, at in positions.items()
-        if index != TOPIC_ID and (since is None or at > before.get(topic, {}).get(index, 0))
+        if index != TOPIC_ID and (since is None or at > _of(topic, positions, since).get(index, 0))
     }
+
+
+def _of(topic: str, positions: Mapping[str, Any], offset: Offset) -> Mapping[str, Any]:
+    """The topic's positions in another offset; none when these are of another topic."""
+    found = offset.get(topic, {})
+    known = found.get(TOPIC_ID)
+    return {} if known and positions.get(TOPIC_ID, known) != known else found
 
 
 def position_in(offset: Offset, view: PartitionView) -> int | None:
@@ -64,9 +70,8 @@ def begin_of(start: Offset, view: PartitionView, *, fails_on_loss: bool) -> int:
 
     DataLost when its topic is another one, or when offsets have gone, or went backwards.
     """
-    known = position_in(start, view)
-    if known is None:
-        return view.start_offset
+    found = position_in(start, view)
+    known = 0 if found is None else found
     what = _loss(start, view, known)
     if what is None:
         return known
@@ -122,8 +127,10 @@ def ranges_between(
         until = position_in(end, view)
         if until is None:
             continue
-        if _is_other(end, view) and fails_on_loss:
-            raise DataLost(f"{view}: its topic was deleted and made again")
+        if _is_other(end, view):
+            if fails_on_loss:
+                raise DataLost(f"{view}: its topic was deleted and made again")
+            continue  # the next batch begins with the new one
         begin = begin_of(start, view, fails_on_loss=fails_on_loss)
         if until > begin:
             ranges.append((view, Range(begin, until - 1)))

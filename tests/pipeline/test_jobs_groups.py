@@ -3,6 +3,7 @@
 import json
 import random
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from broker.cli.main import main
+from pipeline.jobs.lag import lags
 from pipeline.transforms.failover import compare
-from pipeline.transforms.group_offsets import Committed, rate
+from pipeline.transforms.group_offsets import Committed, GroupPlace, rate
 from pipeline.transforms.lag import Lag
 from storage.posix import real_env
 from tests.integration.test_audit_stream import make, produce
@@ -65,6 +67,19 @@ def test_the_lag_of_groups_in_records_and_in_time(
     assert run(capsys, *asked, "30m", "--group", "done")[0] == 0
     assert main(["spark", "lag", "--log-dirs", str(data)]) == 0
     assert "slow" in capsys.readouterr().out
+
+
+def test_a_topic_that_is_elsewhere_hides_no_lag(tmp_path: Path) -> None:
+    """As in the directory of one of several Kafka brokers."""
+    log = open_log(real_env(), path=str(tmp_path / "t-0"))
+    append(log, 1000, 2000, 3000)
+    log.close()
+    read = deque([Committed(1, 5000)])
+    commits = {GroupPlace("g", topic, 0): read for topic in ("elsewhere", "t", "zone")}
+
+    (lag,) = lags(commits, str(tmp_path), None, 9000)
+
+    assert (lag.topic, lag.records) == ("t", 2)
 
 
 def test_rates_and_when_a_group_has_caught_up() -> None:
@@ -201,6 +216,8 @@ def test_a_latency_told_too_small_is_found_out(
     status, found = run(capsys, *asked, "60s", "--csv", str(plan))
     assert (status, found["partitions"][0]["missed"]) == (0, 0)
     assert plan.read_text() == "t,0,0\n"
+    assert main(["spark", *asked, "60s", "--csv", str(tmp_path / "none" / "plan.csv")]) == 1
+    assert "No such file" in capsys.readouterr().err
 
 
 def test_records_are_told_by_what_a_producer_gave() -> None:

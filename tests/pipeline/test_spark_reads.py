@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pipeline.decode.schemas import RECORDS
@@ -117,6 +118,18 @@ def test_a_stream_does_not_begin_where_partitions_are_left_out(folder: Path) -> 
         options = parse({**asked, name: '{"t": {"7": 1}}'})
         with pytest.raises(BadOption, match=f"{name} says nothing of t-0"):
             RecordsStream(options, StructType([])).initialOffset()
+
+
+def test_a_stream_goes_on_without_a_topic_where_a_loss_is_no_error(tmp_path: Path) -> None:
+    append(directory_log(tmp_path), NOON_MS)
+    asked = {"log_dirs": str(tmp_path), "subscribe": "t,u", "failOnDataLoss": "false"}
+    stream = RecordsStream(parse(asked), StructType([]))
+
+    stream.prepareForTriggerAvailableNow()
+
+    start = {"t": {"0": 0}}
+    assert stream.latestOffset(start, ReadAllAvailable())["t"]["0"] == 1
+    assert (stream.reportLatestOffset() or {})["t"]["0"] == 1
 
 
 def test_the_source_is_found_without_registration() -> None:

@@ -74,6 +74,16 @@ def test_a_partition_that_was_added_begins_at_its_earliest() -> None:
     assert begin_of({"t": {"0": 17, "id": "aa"}}, TWO, fails_on_loss=True) == 0
 
 
+@pytest.mark.parametrize("start", [{"t": {"1": 17, "id": "aa"}}, {}])
+def test_a_partition_that_was_added_and_has_lost_its_begin_is_told(
+    start: dict[str, dict[str, object]],
+) -> None:
+    """As with Spark's connector: nobody has read what retention took of it."""
+    with pytest.raises(DataLost, match="t-0: offsets from 0 to before 10 are gone"):
+        begin_of(start, ONE, fails_on_loss=True)
+    assert begin_of(start, ONE, fails_on_loss=False) == 10
+
+
 @pytest.mark.parametrize(
     ("start", "told", "otherwise"),
     [
@@ -161,6 +171,35 @@ def test_a_topic_that_is_missing_for_a_while_is_waited_for() -> None:
     assert partitions.now({("t", 0)}) == [ONE]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ReadOptions(topics=("t", "u"), fails_on_loss=False),
+        ReadOptions(assigned={"t": (0,), "u": (0,)}, fails_on_loss=False),
+    ],
+)
+def test_a_topic_that_is_gone_does_not_end_the_others(options: ReadOptions) -> None:
+    seconds = [0.0]
+
+    def look(asked: ReadOptions) -> list[PartitionView]:
+        if asked.takes("u"):
+            raise NothingThere("the topic 'u' is not there")
+        return [ONE] if asked.takes("t") else []
+
+    def sleep(passed: float) -> None:
+        seconds[0] += passed
+
+    partitions = SettledViews(options, look, now=lambda: seconds[0], sleep=sleep)
+    wanted = {("t", 0), ("u", 0)}
+
+    assert partitions.now(wanted) == [ONE]
+    assert seconds[0] >= 30, "it was waited for"
+    waited = seconds[0]
+    assert partitions.now(wanted) == [ONE]
+    assert partitions.now() == [ONE]
+    assert seconds[0] == waited, "once"
+
+
 def test_a_topic_that_never_was_is_told_at_once() -> None:
     def look(_: ReadOptions) -> list[PartitionView]:
         raise NothingThere("the topic 't' is not there")
@@ -175,3 +214,18 @@ def test_a_batch_reads_from_offset_to_offset() -> None:
     assert ranges_between(start, end, [ONE, TWO], fails_on_loss=True) == [(TWO, Range(0, 4))]
     with pytest.raises(DataLost, match="made again"):
         ranges_between(start, {"t": {"0": 30, "id": "cc"}}, [ONE], fails_on_loss=True)
+
+
+def test_a_batch_of_a_topic_that_was_made_again_reads_nothing_of_the_new_one() -> None:
+    """The next batch begins with it: its records would come twice."""
+    start, end = {"t": {"0": 20, "id": "old"}}, {"t": {"0": 30, "id": "old"}}
+
+    assert ranges_between(start, end, [ONE], fails_on_loss=False) == []
+    assert begin_of(end, ONE, fails_on_loss=False) == ONE.start_offset
+
+
+def test_a_batch_that_begins_with_the_new_topic_waits_for_it() -> None:
+    start, end = {"t": {"0": 50, "id": "old"}}, {"t": {"0": 30, "id": "aa"}}
+
+    assert places_in(end, start) == {("t", 0)}
+    assert ranges_between(start, end, [ONE], fails_on_loss=False) == [(ONE, Range(10, 29))]
