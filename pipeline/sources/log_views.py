@@ -13,7 +13,7 @@ from pipeline.directories.log_files import FILES, Files, is_stored
 from pipeline.directories.partitions import LocalPartition, partitions_in
 from pipeline.directories.tier_files import TierFiles
 from pipeline.directories.tier_store import StorePlace
-from pipeline.errors import NothingThere
+from pipeline.errors import DamagedLog, NothingThere
 from pipeline.sources.log_ends import last_stable_offset, log_end_offset
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.tier_parts import files_of, state_of
@@ -56,7 +56,7 @@ def views_in(
     """The partitions of the topics, none named: of all. `is_offline`: no broker is at work there.
 
     `is_committed`: up to the last stable offset. `tier`: the store in which they may go on.
-    NothingThere, DiskError.
+    NothingThere, DamagedLog, DiskError.
     """
     known: dict[str, _Directory] = {}
     views = []
@@ -95,7 +95,13 @@ def _directory(path: str, *, is_offline: bool) -> _Directory:
         or not FILES.exists(watermarks)
     ):
         return _Directory(None)
-    return _Directory(OffsetCheckpoint(FILES, watermarks).load().offsets)
+    load = OffsetCheckpoint(FILES, watermarks).load()
+    if load.damage is not None:
+        raise DamagedLog(
+            f"{load.damage}: nothing says up to where {path} may be read. A broker that starts on "
+            "it writes the file; where none does, offline=true reads all whole batches"
+        )
+    return _Directory(load.offsets)
 
 
 def _view(

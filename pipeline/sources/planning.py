@@ -119,7 +119,7 @@ def views_of(options: ReadOptions) -> list[PartitionView]:
     """The partitions that were asked for, as they stand now. Raises NothingThere."""
     found = _all_views(options)
     views = [view for view in found if options.takes(view.topic, view.partition)]
-    known = {(view.topic, view.partition) for view in views}
+    known = _one_of_each(views)
     for topic, indexes in (options.assigned or {}).items():
         for index in indexes:
             if (topic, index) not in known:
@@ -127,6 +127,19 @@ def views_of(options: ReadOptions) -> list[PartitionView]:
     if not views:
         raise NothingThere(f"no topic is called like {options.pattern!r}")
     return views
+
+
+def _one_of_each(views: Sequence[PartitionView]) -> set[tuple[str, int]]:
+    """Their places. BadOption for a partition in two directories: it would be read twice."""
+    seen: dict[tuple[str, int], PartitionView] = {}
+    for view in views:
+        other = seen.setdefault((view.topic, view.partition), view)
+        if other is not view:
+            raise BadOption(
+                f"{view} is in {other.directory} and in {view.directory}, and each record would be "
+                "read twice: name one of these data directories"
+            )
+    return set(seen)
 
 
 def _all_views(options: ReadOptions) -> list[PartitionView]:

@@ -20,7 +20,7 @@ from pipeline.sources.reading import read_chunk, read_task
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.old_formats.legacy_builder import build_set
-from storage.files.layout import FLEET_FILE, LOG, SNAPSHOT, ZONES
+from storage.files.layout import FLEET_FILE, HIGH_WATERMARKS_FILE, LOG, SNAPSHOT, ZONES
 from storage.posix import real_env
 from tests.support.records.logs import append
 from tests.support.records.transactional_samples import write_transactions
@@ -291,6 +291,27 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         read_all({"log_dirs": str(tmp_path), "subscribePattern": "x.*"})
     with pytest.raises(DataLost, match="t-0 has offsets from 0 to before 1, not 9"):
         read_all(options(tmp_path, startingOffsets='{"t": {"0": 9}}'))
+
+
+def test_damaged_watermarks_are_no_empty_partitions(tmp_path: Path) -> None:
+    append(directory_log(tmp_path), NOON_MS)
+    (tmp_path / HIGH_WATERMARKS_FILE).write_text("0\n2\nt 0 1\n")
+
+    with pytest.raises(DamagedLog, match="1 rows, but it says '2': nothing says up to where"):
+        read_all(options(tmp_path))
+    assert len(read_all(options(tmp_path, offline="true"))) == 1
+
+
+@pytest.mark.parametrize("again", ["", "/", "-copy"])
+def test_a_partition_in_two_directories_is_not_read_twice(again: str, tmp_path: Path) -> None:
+    """Of one broker that is named twice, or of two replicas."""
+    data = tmp_path / "data"
+    append(directory_log(data), NOON_MS)
+    if again == "-copy":
+        shutil.copytree(data, f"{data}-copy")
+
+    with pytest.raises(BadOption, match=f"t-0 is in {data}/t-0 and in {data}"):
+        read_all({"log_dirs": f"{data},{data}{again}", "subscribe": "t"})
 
 
 def test_chunks_read_alone_give_what_they_claim(tmp_path: Path) -> None:
