@@ -60,9 +60,7 @@ def _patiently(ask: Callable[[], _T]) -> _T:
 def _asked(options: ReadOptions) -> list[PartitionView]:
     views = ask_one(
         options.bootstrap,
-        lambda client: [
-            view for view in _led(client, options) if options.takes(view.topic, view.partition)
-        ],
+        lambda client: list(_led(client, options)),
         options.security,
     )
     return [view for leader in _by_leader(views).values() for view in _looked_at(leader, options)]
@@ -132,7 +130,7 @@ def _searched(leader: str, view: PartitionView, time_ms: int, security: ClientSe
 
 
 def _led(client: BrokerClient, options: ReadOptions) -> Iterable[PartitionView]:
-    """The partitions and their leaders; nothing else is known of them yet."""
+    """The partitions that are asked for and their leaders; nothing else is known of them yet."""
     names = options.assigned or options.topics
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in names] if names else None,
@@ -141,14 +139,16 @@ def _led(client: BrokerClient, options: ReadOptions) -> Iterable[PartitionView]:
     answer = client.call(request)
     brokers = {each.node_id: f"{each.host}:{each.port}" for each in answer.brokers}
     for topic in answer.topics:
+        if not names and (topic.is_internal or not options.takes(topic.name)):
+            continue
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise NothingThere(f"the topic {topic.name!r} is not on {client.address}")
         client.check(
             topic.error_code, f"the topic {topic.name}", f"DESCRIBE on the topic {topic.name}"
         )
-        if not names and topic.is_internal:
-            continue
         for each in topic.partitions:
+            if not options.takes(topic.name, each.partition_index):
+                continue
             leader = brokers.get(each.leader_id)
             if leader is None:
                 raise NotNow(f"{topic.name}-{each.partition_index} has no leader now")

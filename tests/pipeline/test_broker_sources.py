@@ -184,6 +184,34 @@ def test_a_partition_without_a_leader_is_waited_for(
         views_of(parse(options(node, topic)))
 
 
+def test_a_partition_that_nobody_asked_for_needs_no_leader(
+    node: NodeProcess, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither another one of the topic, nor one of a topic that the pattern does not take."""
+    topic, other = make_topic(admin, 2), make_topic(admin)
+    monkeypatch.setattr(broker_views, "PATIENCE_SECONDS", 0)
+    receive = BrokerClient.receive
+
+    def without(client: BrokerClient, api: Any, version: int, number: int) -> Any:
+        answer = receive(client, api, version, number)
+        for each in answer.topics if api.name == "Metadata" else ():
+            if each.name == other:
+                each.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+            for partition in each.partitions:
+                if each.name == other or partition.partition_index == 1:
+                    partition.leader_id = -1
+        return answer
+
+    monkeypatch.setattr(BrokerClient, "receive", without)
+    there = {"kafka.bootstrap.servers": node.bootstrap}
+    (view,) = views_of(parse({**there, "assign": f'{{"{topic}": [0]}}'}))
+    assert (view.topic, view.partition) == (topic, 0)
+    with pytest.raises(BrokerRefused, match=f"{topic}-1 has no leader now"):
+        views_of(parse({**there, "subscribePattern": topic}))
+    single = make_topic(admin)
+    assert len(views_of(parse({**there, "subscribePattern": single}))) == 1
+
+
 def test_mistakes_are_named(node: NodeProcess) -> None:
     with pytest.raises(NothingThere, match="the topic 'nowhere' is not on"):
         read_all(options(node, "nowhere"))
