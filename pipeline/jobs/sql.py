@@ -69,6 +69,18 @@ def view_name(topic: str) -> str:
     return name if not name[:1].isdigit() else f"_{name}"
 
 
+def _refuse_one_name(topics: tuple[str, ...]) -> None:
+    """BadOption for topics that would be one view: Spark does not tell capitals apart, either."""
+    known: dict[str, str] = {}
+    for topic in topics:
+        other = known.setdefault(view_name(topic).lower(), topic)
+        if other != topic:
+            raise BadOption(
+                f"{other} and {topic} would both be the view {view_name(topic)}: query them one "
+                "after the other"
+            )
+
+
 def register_views(
     session: "SparkSession", options: dict[str, str], topics: tuple[str, ...]
 ) -> None:
@@ -90,7 +102,8 @@ def _session(
     from pipeline.spark.errors import spark_errors
     from pipeline.spark.session import open_session
 
-    views_of(parse({**options, "subscribe": ",".join(topics)}))  # mistakes before Java starts
+    _refuse_one_name(topics)  # mistakes before Java starts
+    views_of(parse({**options, "subscribe": ",".join(topics)}))
     session = open_session("horolog sql", master=master, is_short=True)
     with spark_errors():
         register_views(session, options, topics)

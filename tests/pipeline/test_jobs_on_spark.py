@@ -103,6 +103,16 @@ def test_sql_from_the_command_line(
     assert len(said) == 1, "no page of Java"
     assert "nothing" in said[0]
     assert main(["spark", "sql", "--topic", "t"]) == 2
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("other", ["orders_eu", "Orders-EU"])
+def test_two_topics_are_not_one_view(
+    other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = ["--topic", "orders.eu", "--topic", other]
+    assert main(["spark", "sql", "--log-dirs", str(tmp_path), *topics, "-e", "select 1"]) == 2
+    assert f"orders.eu and {other} would both be the view" in capsys.readouterr().err
 
 
 def test_a_log_is_read_whole_by_an_archive_on_spark(
