@@ -58,13 +58,17 @@ COUNTS = ("offsets", "holes", "read", "records", "quarantine", "dead_letters", "
 )
 @click.option(
     "--round-bytes",
-    type=int,
+    type=click.IntRange(min=1),
     default=512 << 20,
     show_default=True,
     help="Maximum bytes of a commit.",
 )
 @click.option(
-    "--max-writers", type=int, default=64, show_default=True, help="Maximum open files per worker."
+    "--max-writers",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    help="Maximum open files per worker.",
 )
 @click.option(
     "--plain-encodings", is_flag=True, help="Use encodings for old readers: Spark before 3.4."
@@ -158,7 +162,7 @@ def _wishes(options: dict[str, Any]) -> "Wishes":
     if options["value_schema"] is not None:
         try:
             schema = read_schema(Path(options["value_schema"]).read_text(encoding="utf-8"))
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise BadOption(f"--value-schema: {error}") from error
     return Wishes(
         options["round_bytes"], options["oldest"], options["ahead"], schema, options["allow_loss"]

@@ -27,7 +27,7 @@ COLUMNS = ("table", ">files before", ">files after", ">rows")
 )
 @click.option(
     "--target-bytes",
-    type=int,
+    type=click.IntRange(min=1),
     default=TARGET_BYTES,
     show_default=True,
     help="Target size of an output file, in bytes.",

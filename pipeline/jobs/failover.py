@@ -122,8 +122,8 @@ def command(
             first, other, read, max_latency,
             max_ahead_ms=max_ahead, is_group=group is not None, compares=compares,
         )  # fmt: skip
-    if csv_file is not None:
-        Path(csv_file).write_text(reset_plan([each for _, each in found]), encoding="ascii")
+        if csv_file is not None:
+            Path(csv_file).write_text(reset_plan([each for _, each in found]), encoding="ascii")
     answer = {
         "max_latency_ms": max_latency,
         "offsets": starting_offsets(each for _, each in found),

@@ -110,6 +110,14 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(broken) == 2
     assert "there is no type 'number'" in capsys.readouterr().err
     assert main([*asked, "--oldest", "soon"]) == 2
+    schema.write_bytes(b"\xff")
+    assert main(broken) == 2
+    assert "--value-schema: 'utf-8' codec can't decode" in capsys.readouterr().err
+    for name in ("--max-writers", "--round-bytes"):
+        capsys.readouterr()
+        assert main([*asked, "--log-dirs", str(tmp_path / "data"), name, "0"]) == 2
+        assert f"'{name}': 0 is not in the range" in capsys.readouterr().err
+    assert main(["spark", "compact", "--out", str(tmp_path / "out"), "--target-bytes", "-1"]) == 2
 
 
 def test_a_catalog_that_cannot_be_used_has_a_name(
