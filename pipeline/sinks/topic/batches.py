@@ -101,7 +101,7 @@ def _fields(column: pa.Array) -> Fields:
 
 
 def _viewed(*columns: "np.ndarray[Any, Any]") -> Fields:
-    return Fields(*map(memoryview, columns))
+    return Fields(*(each.data for each in columns))
 
 
 def _there(column: pa.Array) -> "np.ndarray[Any, np.dtype[np.uint8]]":
