@@ -78,6 +78,14 @@ PAGES: Mapping[str, Page] = {
         "This version's tables and functions were made in the database of the fleet. Earlier ones "
         "stay as they were, so that nodes of the version before go on."
     ),
+    "fleet_database_restored": Page(
+        "The database of the fleet is another one than before, or on another timeline: it was "
+        "restored, or a standby took over. Commits that it does not have are lost, though they "
+        "were acknowledged. Epochs, producer ids and versions go on far behind all that were given "
+        "out, and each node begins another life: nothing lost is taken for what comes next.",
+        "If the standby was a synchronous one, or it is the first start of this version, nothing "
+        "is lost. Else run horolog fleet verify, and read docs/fleet.md: After a restore.",
+    ),
     "fleet_catalog_away": Page(
         "The node starts and PostgreSQL does not answer. It tries again each second and serves "
         "nobody until then: what it may serve, only the rows say.",

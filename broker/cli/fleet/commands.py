@@ -93,7 +93,7 @@ def status(url: str) -> int:
     """
     from broker.cli.tables import TablePage
 
-    nodes, shards = _run(lambda: _with_catalog(url, _looked))
+    nodes, shards = _run(lambda: _with_catalog(url, _looked, only_reads=True))
     page = TablePage()
     page.table(COLUMNS, (_row(each, shards) for each in nodes))
     living = {each.incarnation for each in nodes if not each.is_fenced}
@@ -226,10 +226,15 @@ async def _looked(catalog: "PostgresCatalog") -> "tuple[Sequence[NodeRow], Seque
     return await catalog.nodes(), await catalog.shards()
 
 
-async def _with_catalog(url: str, work: "Callable[[PostgresCatalog], Coroutine[Any, Any, T]]") -> T:
+async def _with_catalog(
+    url: str,
+    work: "Callable[[PostgresCatalog], Coroutine[Any, Any, T]]",
+    *,
+    only_reads: bool = False,
+) -> T:
     from broker.fleet.catalog.postgres import PostgresCatalog
 
-    catalog = PostgresCatalog(_checked(url))
+    catalog = PostgresCatalog(_checked(url), only_reads=only_reads)
     try:
         return await work(catalog)
     finally:

@@ -45,7 +45,7 @@ def _transaction_ids(log: Log) -> Iterator[int]:
 @asynccontextmanager
 async def opened_source(url: str, place: str, *, allow_http: bool) -> AsyncIterator[ExportSource]:
     """A fleet to read. CatalogError, TierRefused, StorageError."""
-    catalog = PostgresCatalog(url)
+    catalog = PostgresCatalog(url, only_reads=True)
     try:
         facts = await catalog.facts()
         segments = open_store(place, allow_http=allow_http)

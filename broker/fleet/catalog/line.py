@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from broker.fleet.catalog.faults import named_errors
+from broker.fleet.catalog.history import follow_history
 from broker.fleet.catalog.port import CatalogAway, CatalogTimedOut
 from broker.fleet.catalog.servers import CONNECT_SECONDS, Connection, Servers
 
@@ -39,11 +40,16 @@ SESSION = {
 class Line:
     """Statements one after the other. Used from one event loop."""
 
-    def __init__(self, url: str, limits: LineLimits = LIMITS) -> None:
-        """Nothing is connected."""
+    def __init__(self, url: str, limits: LineLimits = LIMITS, *, only_reads: bool = False) -> None:
+        """Nothing is connected. `only_reads`: the rows are read as they are, whatever their history
+        is.
+        """
         self._servers = Servers(url)
         self._limits = limits
         self._connection: Connection | None = None
+        self._has_followed = only_reads
+        """The rows go by the history of the connection's database, or need not."""
+        self._only_reads = only_reads
         self._turn = asyncio.Lock()
         self._is_closed = False
 
@@ -78,6 +84,7 @@ class Line:
             connection = await self._connected()
             watch = Watch(connection, self._limits.answer)
             try:
+                await self._follow_history(connection)
                 return await work(connection)
             except Exception as error:
                 if watch.is_over:
@@ -90,10 +97,16 @@ class Line:
         self._check_open()
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._servers.connect(self._limits.connect, SESSION)
+            self._has_followed = self._only_reads
             if self._is_closed:  # meanwhile
                 self._connection.terminate()
             self._check_open()
         return self._connection
+
+    async def _follow_history(self, connection: Connection) -> None:
+        if not self._has_followed:
+            await follow_history(connection)
+            self._has_followed = True
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -53,9 +53,11 @@ CHANNELS = ("horolog_topics", "horolog_shards")
 class PostgresCatalog:
     """The `FleetCatalog` of a database. Used from one event loop."""
 
-    def __init__(self, url: str, limits: LineLimits = LIMITS) -> None:
-        """Nothing is connected."""
-        self._leases, self._commits, self._others = (Line(url, limits) for _ in range(3))
+    def __init__(self, url: str, limits: LineLimits = LIMITS, *, only_reads: bool = False) -> None:
+        """Nothing is connected. `only_reads`: as `Line` has it."""
+        self._leases, self._commits, self._others = (
+            Line(url, limits, only_reads=only_reads) for _ in range(3)
+        )
         self._listener = ChangeListener(url, CHANNELS, limits)
 
     async def close(self) -> None:

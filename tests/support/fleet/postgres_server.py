@@ -76,6 +76,30 @@ class PostgresServer:
         )  # all its processes end at once, nothing is flushed
         self._process.wait()
 
+    def back_up(self, folder: Path) -> None:
+        """A copy of all that it has, made while it stands still."""
+        self._shut_down()
+        _copied(self._data, folder)
+        self.start()
+
+    def restore(self, folder: Path) -> None:
+        """Goes on from a copy, as after a recovery to that moment: on another timeline."""
+        self._shut_down()
+        shutil.rmtree(self._data)
+        _copied(folder, self._data)
+        with (self._data / "postgresql.conf").open("a") as settings:
+            settings.write("restore_command = 'false'\n")
+        (self._data / "recovery.signal").touch()
+        if self._user is not None:
+            os.chown(self._data / "recovery.signal", self._user, self._user)
+        self.start()
+
+    def _shut_down(self) -> None:
+        """Ends it as its operator does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+
     def signal(self, number: int) -> None:
         """Sends a signal to its main process."""
         assert self._process is not None
@@ -112,8 +136,10 @@ class PostgresServer:
         ends = time.monotonic() + START_SECONDS
         while True:
             try:
-                connection = await asyncpg.connect(self.url("postgres"), timeout=2)
-            except (OSError, asyncpg.PostgresError):
+                connection = await asyncpg.connect(
+                    self.url("postgres"), timeout=2, target_session_attrs="primary"
+                )
+            except (OSError, asyncpg.PostgresError, asyncpg.InternalClientError):
                 assert time.monotonic() < ends, self._log.read_text()[-2000:]
                 await asyncio.sleep(0.05)
             else:
@@ -136,6 +162,10 @@ def _run(work: Callable[[], Coroutine[Any, Any, object]]) -> None:
     """On a loop of its own, beside one that may be running here."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(lambda: asyncio.run(work())).result()
+
+
+def _copied(source: Path, target: Path) -> None:
+    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
 
 
 def _not_root() -> int | None:
