@@ -8,6 +8,7 @@ from broker.fleet.catalog.port import (
     CatalogError,
     CatalogReadOnly,
     CatalogRefused,
+    CatalogTimedOut,
 )
 
 
@@ -50,7 +51,12 @@ def kind_of(error: BaseException) -> type[CatalogError] | None:
         asyncpg.DiskFullError,
         asyncpg.TargetServerAttributeNotMatched,
     )
-    kinds = ((refused, CatalogRefused), (read_only, CatalogReadOnly), (away, CatalogAway))
+    kinds = (
+        (refused, CatalogRefused),
+        (read_only, CatalogReadOnly),
+        (asyncpg.LockNotAvailableError, CatalogTimedOut),
+        (away, CatalogAway),
+    )
     for errors, kind in kinds:
         if isinstance(error, errors):
             return kind

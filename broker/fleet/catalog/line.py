@@ -35,6 +35,8 @@ SESSION = {
     "idle_in_transaction_session_timeout": "60s",
     "jit": "off",
 }
+LOCK_SHARE = 0.8
+"""Part of the wait for an answer after which PostgreSQL gives up to wait for a lock."""
 
 
 class Line:
@@ -96,7 +98,9 @@ class Line:
     async def _connected(self) -> Connection:
         self._check_open()
         if self._connection is None or self._connection.is_closed():
-            self._connection = await self._servers.connect(self._limits.connect, SESSION)
+            self._connection = await self._servers.connect(
+                self._limits.connect, _session(self._limits)
+            )
             self._has_followed = self._only_reads
             if self._is_closed:  # meanwhile
                 self._connection.terminate()
@@ -111,6 +115,16 @@ class Line:
     def _check_open(self) -> None:
         if self._is_closed:
             raise CatalogAway("this broker has closed the connection")
+
+
+def _session(limits: LineLimits) -> dict[str, str]:
+    """Settings of a connection.
+
+    A server process that waits for a lock does not see that its connection was dropped: those of
+    all repetitions would wait beside each other, until there is no connection left for anybody.
+    """
+    milliseconds = round(1000 * LOCK_SHARE * limits.answer)
+    return {**SESSION, "lock_timeout": f"{milliseconds}ms"}
 
 
 class Watch:

@@ -111,6 +111,30 @@ async def test_a_server_that_stops_answering_is_left_alone(server: PostgresServe
     await catalog.close()
 
 
+WAITING = """
+SELECT count(*) FROM pg_stat_activity
+  WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
+async def test_statements_that_wait_for_a_lock_leave_nothing_behind_that_waits_on(
+    server: PostgresServer,
+) -> None:
+    """Their connections would pile up until PostgreSQL takes no further one of anybody."""
+    url = await new_fleet(server)
+    catalog, gate = PostgresCatalog(url, LIMITS), await asyncpg.connect(url)
+    me = await registered(catalog, 1)
+    async with gate.transaction():
+        await gate.execute("LOCK TABLE node")
+        for _ in range(3):
+            with pytest.raises(CatalogTimedOut):
+                await catalog.renew(me)
+        assert await gate.fetchval(WAITING) == 0
+    assert await catalog.renew(me) is not None
+    await gate.close()
+    await catalog.close()
+
+
 async def test_a_stopped_process_is_no_hang(server: PostgresServer) -> None:
     catalog = PostgresCatalog(await new_fleet(server), LIMITS)
     server.signal(signal.SIGSTOP)
