@@ -6,6 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from broker.fleet.catalog.faults import named_errors
+from broker.fleet.catalog.line import SESSION
 from broker.fleet.catalog.port import CatalogRefused
 from broker.fleet.catalog.servers import Connection, Servers
 
@@ -22,6 +23,12 @@ FLEET = (
 SHARDS = """
 INSERT INTO shard (shard_id) SELECT generate_series(0, (SELECT shards FROM fleet) - 1)
   ON CONFLICT DO NOTHING
+"""
+ALONE = {**SESSION, "idle_in_transaction_session_timeout": "10s"}
+"""Settings of a migration's connection: one whose process was stopped keeps its locks no longer."""
+LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
+"""Of a change of a table. Behind one that waits for a long reader, such as a back-up of the
+database, all statements of the fleet would wait, its leases first.
 """
 SAFE = ("fsync", "full_page_writes", "synchronous_commit")
 """Settings without which PostgreSQL answers before a commit is on a disk, or loses it there."""
@@ -56,10 +63,11 @@ def migrations() -> list[SchemaStep]:
 async def migrate(url: str, fleet: NewFleet) -> list[str]:
     """Brings the schema up to this version; names of what was applied. CatalogError.
 
-    Needs the rights of the tables' owner where anything is to be done.
+    CatalogTimedOut while others use a table that is to be changed: nothing was. Needs the rights of
+    the tables' owner where anything is to be done.
     """
     with named_errors():
-        connection = await Servers(url).connect()
+        connection = await Servers(url).connect(settings=ALONE)
         try:
             async with connection.transaction():
                 return await _migrate(connection, fleet)
@@ -70,6 +78,7 @@ async def migrate(url: str, fleet: NewFleet) -> list[str]:
 async def _migrate(connection: Connection, fleet: NewFleet) -> list[str]:
     await _check(connection)
     await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK_KEY)
+    await connection.execute(LOCK_TIMEOUT)
     if await connection.fetchval("SELECT to_regclass('migration')") is None:
         await connection.execute(MADE)
     known = {row["number"] for row in await connection.fetch("SELECT number FROM migration")}

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
+from broker.fleet.catalog import schema
 from broker.fleet.catalog.line import LineLimits
 from broker.fleet.catalog.port import (
     CatalogAway,
@@ -34,7 +35,7 @@ from broker.fleet.catalog.rows import (
     TopicImport,
     TopicRow,
 )
-from broker.fleet.catalog.schema import NewFleet, migrate, migrations
+from broker.fleet.catalog.schema import NewFleet, SchemaStep, migrate, migrations
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
 
 TOPIC = UUID(int=7)
@@ -310,6 +311,41 @@ async def test_the_schema_is_made_once_whoever_comes_first(server: PostgresServe
     assert facts.fleet_id in {each.fleet_id for each in fleets}
     assert len(await catalog.shards()) == 4
     await catalog.close()
+
+
+async def test_a_migration_that_waits_for_a_long_reader_holds_up_no_lease(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = await new_fleet(server)
+    catalog = PostgresCatalog(url, LineLimits(5, 10))
+    reader, there = await asyncpg.connect(url), await asyncpg.connect(url)
+    me = await registered(catalog, 1)
+    later = SchemaStep(9999, "later", "ALTER TABLE node ADD later int")
+    monkeypatch.setattr(schema, "migrations", lambda: [*migrations(), later])
+    async with reader.transaction():
+        await reader.execute("SELECT FROM node")
+        waiting = asyncio.ensure_future(migrate(url, FLEET))
+        while not await there.fetchval(WAITING):
+            assert not waiting.done()
+        assert await catalog.renew(me) is not None
+        with pytest.raises(CatalogTimedOut):
+            await waiting
+    assert await migrate(url, FLEET) == ["9999_later"]
+    await there.close()
+    await reader.close()
+    await catalog.close()
+
+
+async def test_a_migration_whose_process_is_stopped_gives_its_locks_up(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = "CREATE TABLE later AS SELECT current_setting('idle_in_transaction_session_timeout')"
+    url = await new_fleet(server)
+    monkeypatch.setattr(schema, "migrations", lambda: [SchemaStep(9999, "later", step)])
+    await migrate(url, FLEET)
+    there = await asyncpg.connect(url)
+    assert await there.fetchval("TABLE later") == "10s"
+    await there.close()
 
 
 async def test_a_server_that_would_lose_what_it_answered_is_refused() -> None:
