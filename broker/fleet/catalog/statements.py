@@ -125,7 +125,7 @@ NAME_MANIFEST = """
 SELECT name_manifest_v1($1, $2, $3, $4, $5, $6, $7, $8, $9::bigint * interval '1 ms')
 """
 DOCUMENTS = """
-SELECT name, version, content FROM document d WHERE NOT EXISTS (
+SELECT name, version, content FROM document d WHERE version > 0 AND NOT EXISTS (
     SELECT FROM unnest($1::text[], $2::bigint[]) k(name, version)
       WHERE k.name = d.name AND k.version = d.version)
   ORDER BY name

@@ -106,6 +106,29 @@ async def test_what_was_given_out_and_lost_is_never_given_out_again(tmp_path: Pa
         await catalog.close()
 
 
+@pytest.mark.parametrize("known", [0, 1])
+async def test_what_was_first_set_in_the_lost_time_can_be_changed(
+    tmp_path: Path, known: int
+) -> None:
+    """By a node that knows it, and by one that does not: the others see that it is another one."""
+    with postgres() as server:
+        catalog = PostgresCatalog(await asyncio.to_thread(server.new_fleet, 4), LIMITS)
+        await catalog.version()
+        await asyncio.to_thread(server.back_up, tmp_path / "copy")
+        await answered(catalog)
+        assert await catalog.put_document(Document("users", 1, b"alice"))
+        await asyncio.to_thread(server.restore, tmp_path / "copy")
+
+        await answered(catalog)
+        assert not await catalog.put_document(Document("users", 70_000, b"of no time"))
+        assert await catalog.documents({}) == [], "nobody can read what there is not"
+        assert await catalog.put_document(Document("users", known + 1, b"bob"))
+        [users] = await catalog.documents({"users": known + 1})
+        assert users.content == b"bob"
+        assert await catalog.put_document(Document("users", users.version + 1, b"carol"))
+        await catalog.close()
+
+
 async def test_a_restart_of_the_same_database_skips_nothing() -> None:
     with postgres() as server:
         catalog = PostgresCatalog(await asyncio.to_thread(server.new_fleet, 4), LIMITS)
