@@ -34,7 +34,6 @@ from broker.fleet.unnamed_objects import remove_orphans, remove_unnamed, sweep_c
 from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
 from storage.errors import DiskError, StorageError
-from storage.tier.port import StoreError
 
 PASSING = (CatalogError, StorageError, CorruptFrame)
 """Errors of a round; the next one tries again."""
@@ -250,8 +249,8 @@ class Life:
 
     def _leave_if_of_disk(self, error: Exception) -> None:
         """Others lead what this disk cannot have. While there are none, it leads the rest."""
-        is_of_disk = isinstance(error, DiskError) and not isinstance(error, StoreError)
-        if is_of_disk and error.is_of_device and not self._has_broken_disk:
+        is_of_disk = isinstance(error, DiskError) and error.is_of_device
+        if is_of_disk and not self._has_broken_disk:
             self._has_broken_disk = self.is_leaving = True
             event("fleet_disk_failed", "error", node=self.me.node_id, error=str(error))
 

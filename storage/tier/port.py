@@ -23,6 +23,11 @@ ASKED_BYTES = 8 * 1024 * 1024
 class StoreError(DiskError):
     """The store did not do it, or did not say: asked again later it may. `path` is the key."""
 
+    @property
+    def is_of_device(self) -> bool:
+        """Always False: the device of this broker's data is another one."""
+        return False
+
 
 class StoreDenied(StoreError):
     """The store refuses these credentials, or this place."""

@@ -1,7 +1,8 @@
 -- Which database this is, and on which timeline: a restore to a moment begins another one, and so does a standby that takes
--- over. Commits may be missing then.
+-- over. Commits may be missing then. A server that shows no log of its own has no timeline here.
 CREATE FUNCTION history_v1() RETURNS text LANGUAGE sql AS $$
-  SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) FROM pg_control_system()
+  SELECT system_identifier || '/' || coalesce(left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), '')
+    FROM pg_control_system()
 $$;
 
 -- The history that the rows go by; empty before the first connection of a broker that knows this.

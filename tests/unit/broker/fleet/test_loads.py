@@ -25,7 +25,7 @@ from broker.fleet.committer import NotCommitted
 from broker.fleet.frame import CorruptFrame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
 from storage.errors import DiskError, NoSpace
-from storage.tier.port import ObjectMissing
+from storage.tier.port import ObjectMissing, StoreError
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.machines.sim_host import Disk, SimHost, SimLog, Value
 from tests.support.fleet.model_catalog import ModelCatalog
@@ -220,7 +220,10 @@ def test_a_node_whose_disk_has_failed_leaves_all_shards_to_others() -> None:
     run_virtual(story())
 
 
-@pytest.mark.parametrize("error", [MISSING, NoSpace("bad-0", "write", "full", ENOSPC)])
+@pytest.mark.parametrize(
+    "error",
+    [MISSING, StoreError("wal/7", "get", "no", EIO), NoSpace("bad-0", "write", "full", ENOSPC)],
+)
 def test_a_node_that_lacks_an_object_or_room_keeps_its_shards(error: Exception) -> None:
     async def story() -> None:
         rows = await rows_with(*TOPICS)
