@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from protocol.api import Api
 from protocol.errors import DecodeError
+from protocol.text import AS_JAVA
 from protocol.wire import MAX_TAGS, TAG_COST, skip_tags
 
 API_VERSIONS_KEY = 18
@@ -78,7 +79,7 @@ def parse_request_header(frame: memoryview, versions: Versions) -> RequestHeader
             position += size
             if position > len(frame):
                 raise DecodeError("truncated in the client id", 10)
-            client_id = str(frame[10:position], "utf-8")
+            client_id = str(frame[10:position], "utf-8", AS_JAVA)
         elif size != -1:
             raise DecodeError(f"a client id of {size} bytes", 8)
         flexible = versions.get(key_and_version)

@@ -16,8 +16,8 @@ from construct import Construct, FormatField
 
 from protocol.errors import DecodeError
 from protocol.structs import MessageStruct, NullableStruct, TagSection
+from protocol.text import AS_JAVA, MAX_STRING_BYTES
 from protocol.types import (
-    MAX_STRING_BYTES,
     Array,
     Prefixed,
     RecordsType,
@@ -183,7 +183,7 @@ class ReaderSource:
             self.emit(f"if n > {MAX_STRING_BYTES + 1}: raise DecodeError('{name}: {LONG}', at)")
         self.emit(f"stop = at + n{' - 1' * wire.compact}", SHORT.format(stop="stop", name=name))
         if isinstance(wire, StringType):
-            value = "str(data[at:stop], 'utf-8')"
+            value = f"str(data[at:stop], 'utf-8', '{AS_JAVA}')"
         elif isinstance(wire, RecordsType):
             self.viewed = True
             value = "data[at:stop]"

@@ -22,6 +22,7 @@ from typing import Any, Self, cast
 from construct import Construct, FormatField, stream_read, stream_size, stream_write
 
 from protocol.errors import DecodeError
+from protocol.text import AS_JAVA, MAX_STRING_BYTES
 from protocol.wire import object_budget, uvarint
 
 Int8 = FormatField(">", "b")
@@ -31,9 +32,6 @@ Int64 = FormatField(">", "q")
 UInt16 = FormatField(">", "H")
 Float64 = FormatField(">", "d")
 Boolean = FormatField(">", "?")
-
-MAX_STRING_BYTES = 32_767
-"""Of every string that is read: what Kafka's own readers take, compact or not."""
 
 
 def least_size(wire: Construct) -> int:
@@ -171,11 +169,11 @@ class StringType(BytesType):
     prefix = "h"
 
     def from_bytes(self, data: bytes, path: str) -> str:
-        """Decode, refusing what is too long or not UTF-8. Raises DecodeError."""
+        """Decode as `protocol.text` does, refusing what is too long. Raises DecodeError."""
         if len(data) > MAX_STRING_BYTES:
             raise DecodeError(f"{path}: a string of more than {MAX_STRING_BYTES} bytes")
         try:
-            return data.decode()
+            return data.decode(errors=AS_JAVA)
         except UnicodeDecodeError as error:
             raise DecodeError(f"{path}: {error}") from None
 

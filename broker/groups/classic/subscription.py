@@ -7,6 +7,8 @@ follows differs by version and is not needed. Rules: KIP-211, Kafka's `ConsumerP
 from collections.abc import Iterable
 from struct import Struct, error
 
+from protocol.text import AS_JAVA
+
 CONSUMER = "consumer"
 
 _SHORT = Struct(">h")
@@ -26,7 +28,7 @@ def topics_of(metadata: bytes) -> frozenset[str] | None:
             name = metadata[position : position + size]
             if size < 0 or len(name) != size:
                 return None
-            topics.add(name.decode())
+            topics.add(name.decode(errors=AS_JAVA))
             position += size
     except (error, UnicodeDecodeError):
         return None

@@ -21,6 +21,7 @@ from protocol.apis.produce import (
 )
 from protocol.codec import decode, encode, encode_bytes, interpret, reader, writer
 from protocol.errors import DecodeError
+from protocol.text import MAX_STRING_BYTES
 from protocol.wire import FREE_OBJECTS, MAX_OBJECTS, MAX_TAGS, TAG_COST, uvarint
 
 Read = Callable[[type[Any], int, memoryview], Any]
@@ -121,9 +122,30 @@ def test_a_negative_length_other_than_null(read: Read) -> None:
 
 
 @both
-@pytest.mark.parametrize("name", [b"\xff\xfe", b"\xc3", b"\xed\xa0\x80"])
-def test_text_is_utf8(read: Read, name: bytes) -> None:
-    refused(read, MetadataRequest, 0, b"\0\0\0\1\0" + bytes((len(name),)) + name)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [(b"\xff\xfe", "\ufffd\ufffd"), (b"a\xc3", "a\ufffd"), (b"\xfcber uns", "\ufffdber uns")],
+)
+def test_text_in_another_encoding_is_read_as_kafka_reads_it(
+    read: Read, name: bytes, text: str
+) -> None:
+    wire = b"\0\0\0\1\0" + bytes((len(name),)) + name
+    [topic] = read(MetadataRequest, 0, memoryview(wire)).topics
+    assert topic.name == text
+
+
+@both
+def test_text_that_could_not_be_written_back_is_refused(read: Read) -> None:
+    size = MAX_STRING_BYTES // 3
+
+    def wire(name: bytes) -> bytes:
+        return b"\0\0\0\1" + struct.pack(">h", len(name)) + name
+
+    [topic] = read(MetadataRequest, 0, memoryview(wire(size * b"\xff"))).topics
+    assert len(encode_bytes(MetadataRequest(topics=[topic]), 0)) <= 6 + MAX_STRING_BYTES
+    refused(read, MetadataRequest, 0, wire((size + 1) * b"\xff"))
+    [topic] = read(MetadataRequest, 0, memoryview(wire(MAX_STRING_BYTES * b"x"))).topics
+    assert len(topic.name) == MAX_STRING_BYTES
 
 
 @both

@@ -70,9 +70,9 @@ def test_a_client_id_has_a_length_or_is_null(size: int) -> None:
         parse(pack(">hhih", 0, 8, 7, size) + b"body")
 
 
-def test_a_client_id_is_utf8() -> None:
-    with pytest.raises(DecodeError):
-        parse(pack(">hhih", 0, 8, 7, 2) + b"\xff\xfe")
+def test_a_client_id_in_another_encoding_is_read_as_kafka_reads_it() -> None:
+    name = "Müller".encode("latin-1")
+    assert parse(pack(">hhih", 0, 8, 7, len(name)) + name).client_id == "M\ufffdller"
 
 
 @pytest.mark.parametrize(
