@@ -1,5 +1,6 @@
 """Each way to end has its exit status, and a user's mistake never shows a traceback."""
 
+import asyncio
 import errno
 import signal
 from types import SimpleNamespace
@@ -31,7 +32,7 @@ STOP_ON_SIGNALS = module._stop_on_signals
 def _untouched_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_tune", lambda: None)
     monkeypatch.setattr(module, "configure", lambda **_: None)
-    monkeypatch.setattr(module, "_stop_on_signals", lambda broker, reload: AlreadySet())
+    monkeypatch.setattr(module, "_stop_on_signals", lambda broker, reload: None)
     monkeypatch.setattr(module.gc, "freeze", lambda: None)
     monkeypatch.setattr(journal, "threshold", 100)
 
@@ -51,7 +52,10 @@ class FakeBroker:
     def __init__(self, env: Any, config: Any, loop: Any, **_: Any) -> None:
         image = SimpleNamespace(topics={})
         self.services = SimpleNamespace(
-            loop=None, topics=SimpleNamespace(image=image), config=ConfigStore()
+            loop=None,
+            topics=SimpleNamespace(image=image),
+            config=ConfigStore(),
+            stopping=AlreadySet(),
         )
 
     async def start(self) -> None:
@@ -138,10 +142,12 @@ def test_a_signal_ends_a_start_that_waits() -> None:
     """Nothing else hears of it until the broker has come up."""
     heard, handlers = [], dict[Any, Any]()
     loop = SimpleNamespace(add_signal_handler=handlers.__setitem__)
+    stopping = asyncio.Event()
     broker: Any = SimpleNamespace(
-        services=SimpleNamespace(loop=loop), give_up=lambda: heard.append("give up")
+        services=SimpleNamespace(loop=loop, stopping=stopping),
+        give_up=lambda: heard.append("give up"),
     )
-    stopping = STOP_ON_SIGNALS(broker, SimpleNamespace(begin=None))  # type: ignore[arg-type]
+    STOP_ON_SIGNALS(broker, SimpleNamespace(begin=None))  # type: ignore[arg-type]
     handlers[signal.SIGTERM]()
     assert stopping.is_set()
     assert heard == ["give up"]

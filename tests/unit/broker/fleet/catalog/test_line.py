@@ -20,7 +20,7 @@ class Database:
         self.done: list[str] = []
         self.ended = asyncio.Event()
         self.connections = 0
-        self.line = Line("postgresql://away/db")
+        self.line = Line("postgresql://away/db", only_reads=True)
         self.line._servers = self  # type: ignore[assignment]
 
     async def connect(self, *_: object) -> "Database":
