@@ -19,7 +19,7 @@ def ready_checks(services: Services) -> list[Check]:
     def storage_fault() -> str | None:
         if probes.fsync_errors:
             return f"{probes.fsync_errors} fsync failed; see the log for which partition"
-        return None
+        return services.refused_writes.fault
 
     def audit_fault() -> str | None:
         lost = "the security audit can be written nowhere: nothing may be changed"

@@ -28,6 +28,7 @@ from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.group_commit import GroupCommit, flush_bytes_of_this_machine
 from broker.partitions.partition import Partition
 from broker.partitions.partition_services import PartitionServices
+from broker.partitions.refused_writes import RefusedWrites
 from broker.partitions.sync_thread import Durable
 from broker.quotas.disk_brake import DiskBrake
 from broker.quotas.enforcement import Enforcement
@@ -205,6 +206,7 @@ class Services:
         self.dirty_clients = DirtyClients(self.clock, probes)
         self.quarantine = Quarantine(topics, rules, probes)
         self.commit = self._made_commit()
+        self.refused_writes = RefusedWrites(probes)
         self.fleet = None
         if settings.horolog_fleet_url is not None:
             self.fleet = self._made_fleet()
@@ -217,6 +219,7 @@ class Services:
             self.quarantine,
             unpacking,
             self.memory,
+            self.refused_writes,
             away=None if self.tier is None else self.tier.reads,
         )
 

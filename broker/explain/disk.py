@@ -49,6 +49,14 @@ PAGES: Mapping[str, Page] = {
         "Look at the disk and the system's log. Once it works again, restart the broker: it "
         "reads the log back from the disk and continues after what is really there.",
     ),
+    "write_refused": Page(
+        "The disk refused to take a batch (error). Nothing of it was stored, and its producer gets "
+        "KAFKA_STORAGE_ERROR, which it may send again; /readyz says so for a minute. The next "
+        "write may succeed. There is one line a minute, whatever the number of refusals "
+        "(horolog_refused_writes_total).",
+        "Look at the disk and the system's log: a file system that has found an error is often "
+        "mounted read-only from then on.",
+    ),
     "sidecar_file_unreadable": Page(
         "A file beside the logs (a checkpoint, a metadata file) could not be read at the start. "
         "It counts as absent and is rebuilt; logs are recovered from their own bytes.",

@@ -33,6 +33,12 @@ DURABILITY_METRICS: tuple[Metric[DurabilityView], ...] = (
         (),
         one(lambda view: view.probes.fsync_errors),
     ),
+    counter(
+        "horolog_refused_writes",
+        "Batches that a disk refused to take; nothing of them was stored.",
+        (),
+        one(lambda view: view.probes.refused_writes),
+    ),
     gauge(
         "horolog_unsynced_bytes",
         "Bytes written and not yet forced to the disk.",

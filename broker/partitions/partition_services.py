@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from broker.partitions.commit import CommitPort
 from broker.partitions.fetch_waiters import FetchWaiters
+from broker.partitions.refused_writes import RefusedWrites
 from broker.runtime.lanes import DiskLane
 from broker.runtime.memory_account import MemoryAccount
 from broker.runtime.principals import ANONYMOUS, Principal
@@ -107,6 +108,7 @@ class PartitionServices:
     quarantine: QuarantineWriter
     unpacking: Unpacking
     memory: MemoryAccount
+    refused: RefusedWrites
     scratch: Scratch = field(default_factory=Scratch)
     kept: KeptForQueues = field(default_factory=KeptForQueues)
     away: StoreSearches | None = None

@@ -114,7 +114,7 @@ class PartitionWriter:
         except MistimedBatch as mistimed:
             return self._rewrite(mistimed, acks, sender)
         except StorageError as error:
-            raise wire_error(error) from error
+            raise self._serving.refused.refusal(log, error) from error
         return self._appended(result, size)
 
     def _append_packed(self, records: memoryview, acks: int, sender: Sender) -> Outcome:
@@ -273,7 +273,7 @@ class PartitionWriter:
         try:
             return log.append(batch, acks_all=is_all, leader_epoch=self._led_epoch(), work=work)
         except StorageError as error:
-            raise wire_error(error) from error
+            raise self._serving.refused.refusal(log, error) from error
 
     def _append_old(self, records: memoryview, acks: int, work: Work | None = None) -> AppendResult:
         return self._append(up_conversion.as_batch(records, self.log.config, work), acks, work)
@@ -283,7 +283,7 @@ class PartitionWriter:
         try:
             return log.append_own(batch, acks_all=acks == ACKS_ALL, leader_epoch=self._led_epoch())
         except StorageError as error:
-            raise wire_error(error) from error
+            raise self._serving.refused.refusal(log, error) from error
 
     def _pending_rewrite(self, mistimed: MistimedBatch, origin: Origin) -> PendingRewrite:
         """Touches nothing of the log, and is long for a large batch."""

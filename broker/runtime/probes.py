@@ -116,6 +116,7 @@ class BrokerProbes:
         self.failed_tasks: Counter[str] = Counter()
         self.fsync = Histogram()
         self.fsync_errors = 0
+        self.refused_writes = 0
         self.loop_lag_seconds = 0.0
         self.loop_lag_max_seconds = 0.0
         self.loop_busy_seconds = 0.0
@@ -207,6 +208,10 @@ class BrokerProbes:
         self.fsync.observe(seconds)
         if error is not None:
             self.fsync_errors += 1
+
+    def write_refused(self) -> None:
+        """A disk refused to take a batch. From any thread."""
+        self.refused_writes += 1
 
     def connection_refused(self, reason: str) -> None:
         """A connection was not accepted: max_connections, max_connections_per_ip."""

@@ -20,10 +20,12 @@ from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.group_commit import GroupCommit
 from broker.partitions.partition import Partition
 from broker.partitions.partition_services import NOBODY, PartitionServices
+from broker.partitions.refused_writes import RefusedWrites
 from broker.partitions.waiting_append import only_on_lane
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.memory_account import MemoryAccount
+from broker.runtime.probes import BrokerProbes
 from broker.runtime.unpacking import Unpacking
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -187,6 +189,7 @@ class InterleavedWorld:
             None,  # type: ignore[arg-type]
             Unpacking(lane, self.clock.monotonic),
             MemoryAccount(1 << 32),
+            RefusedWrites(BrokerProbes(self.clock.monotonic)),
         )
         self.partition = Partition(self.log, serving)
 

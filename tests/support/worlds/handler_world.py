@@ -25,6 +25,7 @@ from broker.guards.disk_space import DiskSpace
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.partition import Partition
 from broker.partitions.partition_services import PartitionServices
+from broker.partitions.refused_writes import RefusedWrites
 from broker.quotas.service import Quotas
 from broker.record_times.offenders import DirtyClients
 from broker.record_times.quarantine import Quarantine
@@ -296,6 +297,7 @@ class World:
 
     def _load(self) -> None:
         broker = self.broker
+        self.refused_writes = RefusedWrites(broker.probes)
         self.fs.make_dir(LOG_DIR)
         self.fs.sync_dir("/")
         shared = PartitionServices(
@@ -305,6 +307,7 @@ class World:
             broker.quarantine,
             Unpacking(broker.lane, self.clock.monotonic),
             broker.memory,
+            self.refused_writes,
             away=self.away,
         )
         broker.share_starts = nowhere_else
