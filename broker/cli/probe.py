@@ -27,15 +27,22 @@ class HttpAddress(NamedTuple):
 
 def parse_address(text: str) -> HttpAddress:
     """Of HOST:PORT, or https://HOST:PORT; ValueError when it is neither."""
-    rest = text.removeprefix(HTTPS).removeprefix(HTTP).rstrip("/")
-    host, colon, port = rest.rpartition(":")
-    is_port = port.isdecimal() and 0 < int(port) < 1 << 16
-    if not (colon and is_port and is_host(host)):
+    place = parse_place(text.removeprefix(HTTPS).removeprefix(HTTP).rstrip("/"))
+    if place is None:
         raise ValueError(f"{text!r} is no HOST:PORT, nor https://HOST:PORT")
-    return HttpAddress(host.strip("[]") or "127.0.0.1", int(port), text.startswith(HTTPS))
+    return HttpAddress(*place, text.startswith(HTTPS))
 
 
-def is_host(text: str) -> bool:
+def parse_place(text: str) -> tuple[str, int] | None:
+    """Of HOST:PORT, without a host this machine; None when it is none."""
+    host, colon, port = text.rpartition(":")
+    is_port = port.isdecimal() and 0 < int(port) < 1 << 16
+    if not (colon and is_port and _is_host(host)):
+        return None
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _is_host(text: str) -> bool:
     """False for what no resolver takes: a part of a name that is empty, or too long."""
     try:
         text.encode("idna")

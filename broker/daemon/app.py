@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.daemon.health_checks import live_checks, ready_checks
-from broker.daemon.loading import check_learned, let_go, load_directory
+from broker.daemon.loading import let_go, load_directory
 from broker.daemon.oauth_listeners import check_library, judges_of, read_first_keys
 from broker.daemon.periodic_tasks import schedule
-from broker.daemon.sasl_listeners import open_doors
+from broker.daemon.sasl_listeners import check_somebody_may_enter, open_doors
 from broker.daemon.services import Services
 from broker.daemon.shutdown import close_logs
 from broker.daemon.telemetry import check_telemetry_library
@@ -61,7 +61,6 @@ class Broker:
         self.services = Services(env, config, loop, held_clock=held_clock)
         self._http: HttpListener | None = None
         self._asking: asyncio.Future[Any] | None = None
-        self._is_given_up = False
 
     @property
     def bootstrap(self) -> Endpoint:
@@ -102,7 +101,8 @@ class Broker:
                 authority = services.fleet.decides()
                 services.producer_ids.reserve = lambda _: authority.producer_ids(BLOCK_SIZE)
                 await self._answered(services.fleet.learn())
-                await services.lane.run(check_learned, services)
+                # Users of the fleet are in no new directory: until here nobody could enter.
+                await services.lane.run(check_somebody_may_enter, services)
             open_doors(services)
             await read_first_keys(services)
             await services.server.accept(backlog, services.dispatcher.dispatch)
@@ -122,8 +122,9 @@ class Broker:
         self._loading = services.loop.create_task(self._load_coordinators())
 
     def give_up(self) -> None:
-        """Ends a start that waits for its fleet, now or later; any other comes to its end."""
-        self._is_given_up = True
+        """Ends a start that waits for its fleet, once the process is to stop; any other comes to
+        its end.
+        """
         if self._asking is not None:
             self._asking.cancel()
 
@@ -131,12 +132,12 @@ class Broker:
         """The fleet's answer, which may be long in coming. StartGivenUp."""
         asking = asyncio.ensure_future(ask)
         self._asking = asking
-        if self._is_given_up:
+        if self.services.stopping.is_set():
             asking.cancel()
         try:
             return await asking
         except asyncio.CancelledError:
-            if self._is_given_up:
+            if self.services.stopping.is_set():
                 raise StartGivenUp from None
             raise
         finally:

@@ -32,15 +32,6 @@ def load_directory(services: Services, cluster_id: str) -> None:
     _load(services)
 
 
-def check_learned(services: Services) -> None:
-    """Looks at what a node has of its fleet, before clients may come. Blocks: run it on a lane.
-
-    ConfigError as `check_somebody_may_enter`: until the node has learnt them, the fleet's users are
-    not in a new directory.
-    """
-    check_somebody_may_enter(services)
-
-
 def let_go(services: Services) -> None:
     """Lets others have the directory after a start that ended with an error that says what to do:
     that is no crash. Blocks.

@@ -59,6 +59,11 @@ def readable_part(
     return NOTHING if most_bytes is not None and first.size_bytes > most_bytes else first
 
 
+def is_among(unverified: Unverified, ranges: Collection[Unverified]) -> bool:
+    """True when one of the ranges is of the same segment."""
+    return any(each.segment is unverified.segment for each in ranges)
+
+
 def _error_among(asked: Unverified, unreadable: Collection[Unreadable]) -> KafkaError | None:
     return next((each.error for each in unreadable if each.range.segment is asked.segment), None)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from broker.fetching.damage import Unreadable, readable_part
+from broker.fetching.damage import Unreadable, is_among, readable_part
 from broker.fetching.sessions import FollowedPartition
 from broker.partitions.partition import Partition
 from broker.runtime.wire_error import wire_error
@@ -195,14 +195,10 @@ def _served_later(
     """Add to the result what has to be settled first, unless nobody waits for it any longer."""
     if data.unverified is None:
         return data
-    if _is_among(data.unverified, late):
+    if is_among(data.unverified, late):
         return None
     result.unverified.append(data.unverified)
     return data
-
-
-def _is_among(unverified: Unverified, ranges: Collection[Unverified]) -> bool:
-    return any(each.segment is unverified.segment for each in ranges)
 
 
 def _is_news(answer: Answer) -> bool:

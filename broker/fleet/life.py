@@ -180,7 +180,7 @@ class Life:
             try:
                 await once()
             except PASSING as error:
-                event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
+                _round_failed(error)
             except LifeEnded:
                 raise
             except Exception as fault:  # noqa: BLE001 - commits go on without it

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from broker.fetching.damage import DamageMet, Unreadable, readable_part
+from broker.fetching.damage import DamageMet, Unreadable, is_among, readable_part
 from broker.partitions.partition import Partition, last_fetchable
 from broker.runtime.wire_error import wire_error
 from broker.share.acquire import Acquired, Ask, Fetched
@@ -174,7 +174,7 @@ class FetchLook:
         if data is None:
             return None
         if data.unverified is not None:
-            if not _is_among(data.unverified, passed.late):
+            if not is_among(data.unverified, passed.late):
                 self.unverified.append(data.unverified)
             return None
         return ShareReading(served, records, at, data, committed) if data.slices else None
@@ -227,7 +227,3 @@ def _new_in(bounds: list[BatchBounds], records: SharePartition) -> int:
 def place_of(served: ServedPartition) -> SharedPlace:
     """The place of a share partition in a session."""
     return served.key.topic_id, served.key.partition
-
-
-def _is_among(unverified: Unverified, ranges: Collection[Unverified]) -> bool:
-    return any(each.segment is unverified.segment for each in ranges)

@@ -17,7 +17,7 @@ from broker.access.login import log_in
 from broker.access.tls import connected
 from broker.cli.admin_client import NO_ANSWER, REFUSED, TIMEOUT_SECONDS
 from broker.cli.main import CommandFailed
-from broker.cli.probe import is_host
+from broker.cli.probe import parse_place
 from broker.cli.security.client_properties import ClientProperties, read_client_properties
 from protocol.api import Api
 from protocol.apis import api_versions
@@ -45,11 +45,10 @@ class WireClient:
         self._client = client
         self._numbers = count(1)
         self._limit = MAX_LOGIN_ANSWER_BYTES
-        host, colon, port = bootstrap.rpartition(":")
-        is_port = port.isdecimal() and 0 < int(port) < 1 << 16
-        if not (colon and is_port and is_host(host)):
+        place = parse_place(bootstrap)
+        if place is None:
             self._fail(f"--bootstrap {bootstrap!r} is no HOST:PORT")
-        self._address = host.strip("[]") or "127.0.0.1", int(port)
+        self._address = place
 
     def call(self, request: Any) -> Any:
         """The answer, in the newest version that both sides have."""

@@ -49,9 +49,9 @@ class Line:
         self._servers = Servers(url)
         self._limits = limits
         self._connection: Connection | None = None
-        self._has_followed = only_reads
-        """The rows go by the history of the connection's database, or need not."""
         self._only_reads = only_reads
+        self._followed: Connection | None = None
+        """Connection by the history of whose database the rows go."""
         self._turn = asyncio.Lock()
         self._is_closed = False
 
@@ -101,16 +101,15 @@ class Line:
             self._connection = await self._servers.connect(
                 self._limits.connect, _session(self._limits)
             )
-            self._has_followed = self._only_reads
             if self._is_closed:  # meanwhile
                 self._connection.terminate()
             self._check_open()
         return self._connection
 
     async def _follow_history(self, connection: Connection) -> None:
-        if not self._has_followed:
+        if not self._only_reads and self._followed is not connection:
             await follow_history(connection)
-            self._has_followed = True
+            self._followed = connection
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -79,6 +79,7 @@ async def test_a_start_that_waits_for_its_fleet_can_be_stopped(
     fleet = services.fleet = SilentFleet(question)
     start = asyncio.ensure_future(broker.start())
     await fleet.asked.wait()
+    broker.services.stopping.set()
     broker.give_up()
     await asyncio.wait([start], timeout=20)
     assert start.done(), "it goes on waiting"
@@ -90,6 +91,7 @@ async def test_who_is_to_stop_before_it_asks_does_not_ask(tmp_path: Path) -> Non
     broker = make_broker(tmp_path)
     services: Any = broker.services
     fleet = services.fleet = SilentFleet("join")
+    broker.services.stopping.set()
     broker.give_up()
     with pytest.raises(StartGivenUp):
         await broker.start()
