@@ -4,23 +4,24 @@ from typing import ClassVar
 from uuid import UUID
 
 
-class CountedName(str):
-    """A name; `looks` counts the look-ups by all names."""
+class _Counted:
+    """Key of a class whose `looks` counts the look-ups by all keys of that class."""
 
     __slots__ = ()
     looks: ClassVar[int] = 0
 
     def __hash__(self) -> int:
-        CountedName.looks += 1
+        type(self).looks += 1
         return super().__hash__()
 
 
-class CountedTopic(UUID):
-    """A topic's id; `looks` counts the look-ups by all ids."""
+class CountedName(_Counted, str):
+    """Name that is counted."""
 
     __slots__ = ()
-    looks: ClassVar[int] = 0
 
-    def __hash__(self) -> int:
-        CountedTopic.looks += 1
-        return super().__hash__()
+
+class CountedTopic(_Counted, UUID):
+    """Id of a topic that is counted."""
+
+    __slots__ = ()
