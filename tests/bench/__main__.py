@@ -51,6 +51,7 @@ from tests.bench.table import table
 from tests.bench.tier import loss_cells, switched_cells, time_in_tier_cells
 from tests.bench.warm_up import warm_up
 from tests.bench.wire import BenchFailed
+from tests.support.ended import ends_in_order
 
 FAMILIES = (
     produce_cells,
@@ -90,6 +91,7 @@ console = Console(width=None if sys.stdout.isatty() else 150)
 def main() -> int:
     """0 when every promise that was judged is kept, 1 when one is missed or a cell failed."""
     options = parse()
+    ends_in_order()
     if options.list:
         for cell in CELLS:
             print(cell.name)

@@ -5,19 +5,31 @@ Each proof is a module of this package with `prove(work: Work) -> Outcome`; `__m
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from broker.runtime.event_log import journal
 
 KEPT_FINDINGS = 20
 Seed = TypeVar("Seed")
 Found = TypeVar("Found")
+
+
+class HasFindings(Protocol):
+    """The result of a part of a proof."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Broken promises."""
+
+
+Part = TypeVar("Part", bound=HasFindings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,14 @@ def spread(work: Work, one: Callable[[Seed], Found], seeds: Iterable[Seed]) -> I
     fork = get_context("fork")
     with ProcessPoolExecutor(work.processes, fork, initializer=_collect_seldom) as pool:
         yield from pool.map(one, seeds)
+
+
+def shown(parts: Iterable[Part]) -> Iterator[Part]:
+    """`parts`, whose findings are shown as soon as they come: they outlive a search cut off."""
+    for part in parts:
+        for finding in part.findings:
+            print(f"found: {finding}", file=sys.stderr, flush=True)
+        yield part
 
 
 def _collect_seldom() -> None:

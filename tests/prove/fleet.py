@@ -8,7 +8,7 @@ nodes (`tests.support.fleet.transaction_history`); a seed that finds something i
 import asyncio
 from typing import NamedTuple
 
-from tests.prove import Outcome, Work, quietly, spread
+from tests.prove import Outcome, Work, quietly, shown, spread
 from tests.support.fleet.fleet_history import play
 from tests.support.fleet.machines.sim_node import Logs
 from tests.support.fleet.segment_history import play_segments
@@ -61,7 +61,7 @@ def prove(work: Work) -> Outcome:
     """So many histories."""
     end = work.seed + work.wanted(SLICE_POINTS)
     parts = [range(at, min(at + AT_ONCE, end)) for at in range(work.seed, end, AT_ONCE)]
-    found = list(spread(work, some_seeds, parts))
+    found = list(shown(spread(work, some_seeds, parts)))
     return Outcome(
         end - work.seed,
         "histories",

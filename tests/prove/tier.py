@@ -7,7 +7,7 @@ loses its power at every call of its disk and of its store.
 
 from typing import NamedTuple
 
-from tests.prove import Outcome, Work, quietly, spread
+from tests.prove import Outcome, Work, quietly, shown, spread
 from tests.support.tier.often_full import often_full
 from tests.support.tier.tier_crash_world import TierCrashWorld, live
 from tests.support.tier.tier_twins import TierTwins
@@ -77,7 +77,7 @@ def prove(work: Work) -> Outcome:
     end = work.seed + work.wanted(SLICE_HISTORIES)
     parts = [range(at, min(at + AT_ONCE, end)) for at in range(work.seed, end, AT_ONCE)]
     seen = Seen()
-    for found in spread(work, some_seeds, parts):
+    for found in shown(spread(work, some_seeds, parts)):
         seen = seen.plus(found)
     return Outcome(
         end - work.seed,

@@ -14,7 +14,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from tests.prove import Outcome, Work, quietly, spread
+from tests.prove import Outcome, Work, quietly, shown, spread
 from tests.support.tier.s3_server import S3Server, is_seaweedfs_published, seaweedfs
 from tests.support.tier.story_points import Point, all_points, calls_of_a_life, live_with
 
@@ -91,7 +91,7 @@ def prove(work: Work) -> Outcome:
     everything = [Numbered(*each) for each in enumerate(found_points)]
     chosen = list(_chosen(work, everything))
     parts = [chosen[at : at + AT_ONCE] for at in range(0, len(chosen), AT_ONCE)]
-    found = list(spread(work, some_points, parts))
+    found = list(shown(spread(work, some_points, parts)))
     played, seconds = sum(each.played for each in found), sum(each.seconds for each in found)
     kinds = Counter(type(each.point).__name__.lower() for each in chosen)
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

@@ -34,6 +34,7 @@ from tests.soak.clients import (
 from tests.soak.oracle import RECORD, Numbers, missing_ends, slope_an_hour, stale_keys
 from tests.soak.processes import Run
 from tests.support.clients.scraped import metric_of
+from tests.support.ended import ends_in_order
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
 
@@ -142,6 +143,7 @@ def judge(samples: list[Sample], minutes: float) -> tuple[list[tuple[str, str]],
 def main() -> int:
     """0 when nothing is wrong."""
     options = parse()
+    ends_in_order()
     CACHE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="soak-") as scratch:
         node = start_broker(Path(scratch) / "data", SETTINGS)

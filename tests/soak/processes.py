@@ -19,11 +19,11 @@ class Run:
     reports: dict[str, Any] = field(default_factory=dict)
 
     def begin(self, name: str, client: Any, *arguments: object) -> None:
-        """Starts `client(*arguments, stop, report)`."""
+        """Starts `client(*arguments, stop, report)`; it ends with this process."""
         report = self.context.SimpleQueue()
         self.reports[name] = report
         self.processes[name] = self.context.Process(
-            target=client, args=(*arguments, self.stop, report)
+            target=client, args=(*arguments, self.stop, report), daemon=True
         )
         self.processes[name].start()
 

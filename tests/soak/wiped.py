@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.support.backup.wiped_story import VALUE_BYTES, Timings, WipedStory, measured
+from tests.support.ended import ends_in_order
 from tests.support.tier.s3_server import S3Server, seaweedfs
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
@@ -27,6 +28,7 @@ AT_ONCE = 20_000
 def main() -> int:
     """0 when everything is as it was."""
     options = parse()
+    ends_in_order()
     CACHE.mkdir(exist_ok=True)
     console = Console(width=None if sys.stdout.isatty() else 110)
     table = Table(*COLUMNS)

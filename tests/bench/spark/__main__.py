@@ -25,6 +25,7 @@ from tests.bench.spark import archives, reads, records, starts, writes
 from tests.bench.spark.scene import Job, Measurement, Scene
 from tests.bench.table import table
 from tests.bench.wire import BenchFailed
+from tests.support.ended import ends_in_order
 from tests.support.kafka.kafka_oracle import full_kafka
 from tests.support.spark.spark_jars import connector_jars
 from tests.support.worlds.broker_process import start_broker
@@ -38,6 +39,7 @@ OURS, THEIRS = "ours", "theirs"
 def main() -> int:
     """Everything in one process, and in directories that go."""
     given = parse()
+    ends_in_order()
     chosen = [job for job in JOBS if any(fnmatch(job.name, p) for p in given.jobs.split(","))]
     with ExitStack() as stack:
         CACHE.mkdir(exist_ok=True)

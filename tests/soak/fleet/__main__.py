@@ -38,6 +38,7 @@ from tests.soak.fleet.horolog_fleet import FleetCluster, fleet
 from tests.soak.fleet.kafka_cluster import KafkaCluster, kafka
 from tests.soak.fleet.switch import why_not
 from tests.soak.fleet.verdict import Waits, sent_by, show, verdict
+from tests.support.ended import ends_in_order
 
 LEASE_MS = 1000
 
@@ -71,6 +72,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     """Runs, and says what was found; 1 when a promise was broken."""
     options, console = parse(), Console()
+    ends_in_order()
     made = kafka if options.peer == "kafka" else fleet
     reason = why_not()
     if reason is not None:

@@ -24,6 +24,7 @@ from tests.soak.tier.clients import PARTITIONS, TOPIC, read, write
 from tests.soak.tier.local_space import LocalSpace, local_space, peak_of
 from tests.soak.tier.records import VALUE_BYTES, Contents, differences
 from tests.support.clients.scraped import metric_of
+from tests.support.ended import ends_in_order
 from tests.support.tier.s3_server import S3Server, only_aws, seaweedfs
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
@@ -57,6 +58,7 @@ class Told(NamedTuple):
 def main() -> int:
     """0 when all contents are equal and the local space was enough."""
     options = parse()
+    ends_in_order()
     CACHE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="soak-tier-") as scratch:
         place, limit = Path(scratch), options.local_mib << 20
