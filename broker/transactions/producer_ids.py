@@ -45,9 +45,9 @@ class ProducerIds:
     def load(self) -> None:
         """Reads where the last block ended; blocks.
 
-        Without that, as in a directory that a Kafka wrote, ids begin above those in the logs, but
-        for such as no Kafka has given out. Raises CorruptCheckpoint when the file cannot be
-        trusted, NewerFormat when a later version wrote it.
+        Without that, as in a directory that a Kafka wrote, ids begin far above those in the logs,
+        which forget some; such as no Kafka has given out move nothing. Raises CorruptCheckpoint
+        when the file cannot be trusted, NewerFormat when a later version wrote it.
         """
         stored = parse(self._path, self._read())
         end = first_unused(stored, self._ids_in_logs() if stored is None else ())

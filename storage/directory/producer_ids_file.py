@@ -16,6 +16,11 @@ FILE_NAME = "horolog-producer-ids.json"
 FORMAT = 1
 FAR = 1 << 40
 """A Kafka that gave out a thousand ids a second for thirty years would not come as far."""
+AHEAD = 1 << 30
+"""So many ids a Kafka may have given out above those in its logs: to producers that have not
+written yet, or whose records are gone. They go on with them when this broker takes its directory
+over; and when a Kafka takes it back, it gives out what comes next after its own.
+"""
 FARTHEST = 1 << 62
 """No counter that is right comes here; ids above it would soon be more than 2^63 - 1."""
 
@@ -51,8 +56,9 @@ def first_unused(stored: int | None, known: Iterable[int]) -> int:
     """The id from which on none was given out, by the file and by ids that are known.
 
     A client may have made up one that no broker has given out: such from `FAR` on move nothing.
+    Without a file a Kafka gave out those that are known, and up to `AHEAD` more.
     """
-    above = max((each for each in known if each < FAR), default=-1) + 1
-    if stored is not None and stored > FARTHEST:
-        return FAR
-    return max(stored or 0, above)
+    above = max((each for each in known if 0 <= each < FAR), default=-1) + 1
+    if stored is None:
+        return above + AHEAD if above else 0
+    return FAR if stored > FARTHEST else max(stored, above)

@@ -9,7 +9,7 @@ import pytest
 
 from broker.transactions.producer_ids import BLOCK_SIZE, ProducerIds
 from protocol.apis import init_producer_id, write_txn_markers
-from storage.directory.producer_ids_file import FAR, FILE_NAME
+from storage.directory.producer_ids_file import AHEAD, FAR, FILE_NAME
 from storage.env import Env
 from storage.errors import CorruptCheckpoint, NewerFormat, StorageError
 from tests.support.disk.simdisk import SimFileSystem
@@ -67,9 +67,12 @@ async def test_no_id_comes_back_after_a_power_cut(seed: int) -> None:
     assert len(set(taken)) == 10
 
 
-async def test_without_a_file_ids_begin_above_those_that_a_kafka_gave_out() -> None:
-    assert await started(sim_env(), 12, 4711).allocate() == 5000
-    assert await started(sim_env(), 12, 4711, LAST, FAR, -1).allocate() == 5000
+async def test_without_a_file_ids_begin_far_above_those_that_a_kafka_gave_out() -> None:
+    """It gave out more than its logs remember: to producers that have not written, or long ago."""
+    first = await started(sim_env(), 12, 4711).allocate()
+    assert 4711 + AHEAD < first < 4711 + AHEAD + 2 * BLOCK_SIZE
+    assert await started(sim_env(), 12, 4711, LAST, FAR, -1).allocate() == first
+    assert await started(sim_env(), -1).allocate() == 0
 
 
 @pytest.mark.parametrize("made_up", [5, 999, 1000, 4711, FAR, 2**62, LAST])

@@ -20,7 +20,7 @@ from config.sealed_json import sealed
 from config.store import ConfigStore
 from protocol.records.builder import build_batch
 from storage.directory.log_manager import LogManager
-from storage.directory.producer_ids_file import FAR, FILE_NAME, parse
+from storage.directory.producer_ids_file import AHEAD, FAR, FILE_NAME, parse
 from storage.errors import CorruptCheckpoint
 from storage.log.log import Log
 from storage.posix import real_env
@@ -88,13 +88,13 @@ def test_without_a_count_ids_are_those_of_logs_and_transactions(tmp_path: Path) 
     facts = Facts(producer_id=30, previous_producer_id=29, timeout_ms=1, updated_ms=1)
     ahead = Facts(producer_id=31, next_producer_id=4711, timeout_ms=1, updated_ms=1)
     place = directory(tmp_path / "one", 1017, transactional=[facts, ahead])
-    assert ids_below(place) == 4712
-    assert ids_below(directory(tmp_path / "two", 5000, transactional=[facts])) == 5001
+    assert ids_below(place) == 4712 + AHEAD
+    assert ids_below(directory(tmp_path / "two", 5000, transactional=[facts])) == 5001 + AHEAD
     assert ids_below(directory(tmp_path / "three")) == 0
 
 
 def test_an_id_that_a_client_made_up_leaves_room_for_others(tmp_path: Path) -> None:
-    assert ids_below(directory(tmp_path / "one", 7, LAST)) == 8
+    assert ids_below(directory(tmp_path / "one", 7, LAST)) == 8 + AHEAD
     place = directory(tmp_path / "two", 7)
     given_out(place, LAST)
     assert ids_below(place) == FAR
