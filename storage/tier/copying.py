@@ -19,6 +19,7 @@ from storage.files.layout import (
     ZONES,
 )
 from storage.log.log import Log
+from storage.producers.lasting_snapshot import sound_snapshot
 from storage.scan.log_scan import LogScan
 from storage.search.search_clock import EARLIER
 from storage.segment.segment import Segment
@@ -116,14 +117,16 @@ def _send_side(segment: Segment, side: bytes, to: Destination) -> None:
 def _side_of(
     segment: Segment, end_offset: int, producers: bytes | None
 ) -> tuple[bytes, dict[str, FilePart]]:
-    """The other files one after the other, and where each begins. A missing one is left out."""
-    fs = segment.files.fs
+    """The other files one after the other, and where each begins. A missing one is left out, and a
+    snapshot that is torn.
+    """
+    fs, known = segment.files.fs, producers
+    if known is None:
+        known = sound_snapshot(fs, segment.files.name_of(end_offset, SNAPSHOT))
     content, parts = bytearray(), {}
     for suffix in SIDE_FILES:
-        path = segment.path_of(suffix)
-        if suffix == SNAPSHOT:  # of the segment's end, as in KIP-405
-            path = segment.files.name_of(end_offset, suffix)
-        data = _read(fs, path) if suffix != SNAPSHOT or producers is None else producers
+        is_producers = suffix == SNAPSHOT  # of the segment's end, as in KIP-405
+        data = known if is_producers else _read(fs, segment.path_of(suffix))
         if data:
             parts[suffix] = FilePart(len(content), len(data), crc32c(data))
             content += data

@@ -1,11 +1,13 @@
 """Local segments of a log that the store has, on their way out of the directory.
 
-That they go is durable in `horolog-remote` before they do: a start finishes what was begun.
+That they go is durable in `horolog-remote` before they do: a start finishes what was begun. Before
+that the producers of their batches are: a start does not read those once more.
 """
 
 from itertools import takewhile
 
 from storage.log.log import Log
+from storage.producers.lasting_snapshot import keep_producers
 from storage.retention.plan import LogFacts, RetentionLimits, start_after
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.removal import wholly_before
@@ -67,9 +69,12 @@ class LeavingSegments:
         Where compaction rewrites nothing this needs no gate: so writers do not wait for the disk.
         """
         local = self._log.snapshot.local_segments
-        leaving = tuple(takewhile(lambda each: each in self._may_leave, local[:-1]))
+        before = wholly_before(local, below)
+        leaving = tuple(takewhile(lambda each: each in self._may_leave, before))
         offset = min(below, local[len(leaving)].base_offset)
         if offset > self._known.now.local_start_offset:
+            if leaving:
+                keep_producers(self._log.files.fs, self._log.files.path, leaving, offset)
             self._known.save(lambda state: state._replace(local_start_offset=offset))
 
     def drop(self) -> tuple[Segment, ...]:

@@ -24,6 +24,8 @@ from tests.support.records.proved_zones import judge_zones
 LOG_DIR = "/data"
 TOPIC_ID = UUID(int=7)
 NOW = 1_700_000_000_000
+PRODUCER = 77
+"""The producer of all batches that name no other."""
 SETTINGS = {
     **NO_BOUNDS,
     "segment_bytes": 700,
@@ -41,6 +43,8 @@ class Ledger:
     """Every value that was ever written at an offset, acknowledged or not."""
     durable: dict[int, bytes] = field(default_factory=dict)
     """Records acknowledged as durable."""
+    sequences: dict[int, int] = field(default_factory=dict)
+    """Of each batch of `PRODUCER`, by its last offset: the sequence number of its last record."""
     start_offset: int = 0
     """The log start offset that was acknowledged."""
     exists: bool = False
@@ -94,10 +98,19 @@ class CrashWorld:
             self._counter += 1
             values.append(b"%d:" % self._counter + bytes(self.dice.randrange(60)))
             self.ledger.values.setdefault(base + index, set()).add(values[-1])
+        if "producer_id" not in batch:
+            batch |= self._next_of_producer(base + records - 1, records)
         data = build_batch([(NOW + self._counter, b"k", value) for value in values], **batch)
         result = log.append(memoryview(data), acks_all=acks_all, leader_epoch=log.leader_epoch)
         assert result.base_offset == base
         self._unsynced += [(base + index, value) for index, value in enumerate(values)]
+
+    def _next_of_producer(self, last_offset: int, records: int) -> dict[str, int]:
+        """Its next batch, which ends there."""
+        sequences = self.ledger.sequences
+        base = sequences[max(sequences)] + 1 if sequences else 0
+        sequences[last_offset] = base + records - 1
+        return {"producer_id": PRODUCER, "producer_epoch": 0, "base_sequence": base}
 
     def sync(self) -> None:
         """The fsync thread's round; afterwards all that was appended is promised."""
@@ -133,6 +146,7 @@ class CrashWorld:
         self.manager.cut(self.log, end_offset)
         assert self.log.snapshot.log_end_offset == end_offset
         ledger.values = {at: each for at, each in ledger.values.items() if at < end_offset}
+        ledger.sequences = {at: each for at, each in ledger.sequences.items() if at < end_offset}
 
     def delete(self) -> None:
         self.ledger.exists = False
@@ -179,7 +193,16 @@ class CrashWorld:
             assert offset < start or found.get(offset) == value, f"offset {offset} is lost"
         for offset, stored in found.items():
             assert stored in ledger.values[offset], f"offset {offset} was never written like that"
+        self._judge_producer(log, start)
         self._judge_life(disk, log, start, end)
+
+    def _judge_producer(self, log: Log, start: int) -> None:
+        """A batch that is durable, and still there, would not be taken once more."""
+        ledger = self.ledger
+        durable = [at for at in ledger.sequences if at in ledger.durable and at >= start]
+        if durable:
+            known = {number: entry.last_sequence for number, entry in log.producers}
+            assert known.get(PRODUCER, -1) >= ledger.sequences[max(durable)], "a resend would count"
 
     def _judge_life(self, disk: SimFileSystem, log: Log, start: int, end: int) -> None:
         """The log goes on where it ends, and a second recovery finds the same."""

@@ -190,6 +190,7 @@ class TierCrashWorld(CrashWorld):
             return
         store.script = lambda operation, key: None
         self._judge_records(log)
+        self._judge_producer(log, log.snapshot.log_start_offset)
         self._judge_life(disk, log, log.snapshot.log_start_offset, log.snapshot.log_end_offset)
         if log.takes_changes:
             self._judge_tier(log, remote)
