@@ -9,7 +9,7 @@ from broker.security.delegation.tokens_file import FILE_NAME as TOKENS_FILE
 from broker.security.users_file import FILE_NAME as USERS_FILE
 from config.errors import ConfigError
 from storage.env import FileSystem
-from storage.errors import DiskError
+from storage.errors import DirectoryLocked, DiskError
 from storage.tier.object_cache import ObjectCache
 
 SECRET_FILES = (USERS_FILE, TOKENS_FILE)
@@ -59,9 +59,15 @@ def check_private(fs: FileSystem, directory: str) -> None:
 
 
 def _open_cache(cache: ObjectCache) -> None:
-    """ConfigError for a place where the broker cannot make its directory."""
+    """ConfigError for a place where the broker cannot make its directory, or that is another's."""
     try:
         cache.open()
+    except DirectoryLocked as error:
+        raise ConfigError(
+            "horolog.tier.cache.dir",
+            f"{error}: another broker has its cache there, give each a directory of its own "
+            "(horolog.tier.cache.dir)",
+        ) from error
     except DiskError as error:
         raise ConfigError(
             "horolog.tier.cache.dir",

@@ -65,6 +65,7 @@ class Tier(NamedTuple):
     def close(self) -> None:
         """Nobody uses it any longer."""
         self.copier.close()
+        self.cache.close()
 
 
 def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from protocol.checksum import crc32c
 from storage.env import Buffer, DirEntry, File, FileSystem
+from storage.env import Lock as FileLock
 from storage.errors import DiskError, FileMissing, NoSpace
 from storage.locks import Lock
 
@@ -21,6 +22,8 @@ BLOCK_BYTES = 1024 * 1024
 SUM_BYTES = 4
 LEAST_BYTES = 16 * BLOCK_BYTES
 LEAST_SHARE, LARGEST_LEAST_SHARE = 8, 4
+LOCK_FILE = "0"
+"""Numbered as the files beside it are: a version that knows of no lock takes the directory, too."""
 _OF_A_MOUNT = "lost+found"
 
 
@@ -144,6 +147,7 @@ class ObjectCache:
         self._fs = fs
         self._directory = directory
         self._gate = Lock()
+        self._lock: FileLock | None = None
         self._files: dict[str, SparseCopy] = {}
         self._made = 0
         self.bytes_here = 0
@@ -152,7 +156,8 @@ class ObjectCache:
     def open(self) -> None:
         """Begins empty: files that an earlier process left in the directory go.
 
-        DiskError: also where anything else is there, which nobody has given away.
+        DiskError: also where anything else is there, which nobody has given away. DirectoryLocked:
+        another broker has its files there, and each would read what the other wrote.
         """
         fs, directory = self._fs, self._directory
         fs.make_dir(directory)
@@ -160,9 +165,17 @@ class ObjectCache:
         others = sorted(each.name for each in found if not _is_own(each))
         if others:
             raise DiskError(directory, "empty", f"there is {others[0]}, which is no cache's")
+        self._lock = fs.lock(f"{directory}/{LOCK_FILE}")
         for each in found:
-            with suppress(FileMissing):
-                fs.remove(f"{directory}/{each.name}")
+            if each.name != LOCK_FILE:
+                with suppress(FileMissing):
+                    fs.remove(f"{directory}/{each.name}")
+
+    def close(self) -> None:
+        """Nobody uses it any longer: the directory may be another's."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def find(self, key: str) -> SparseCopy | None:
         """The object's file, as the one used last; None when nothing of it is here."""

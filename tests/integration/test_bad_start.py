@@ -8,7 +8,8 @@ import pytest
 
 from broker.daemon import serve as serving
 from broker.runtime.exit_status import BAD_SETTINGS, NOT_USABLE, WRONG_CLOCK
-from storage.posix import real_env
+from storage.posix import PosixFileSystem, real_env
+from storage.tier.object_cache import ObjectCache
 from tests.support.disk.simenv import SimClock
 from tests.support.worlds.broker_process import HOROLOG
 
@@ -64,6 +65,22 @@ def test_a_place_that_cannot_have_the_cache_of_the_tier_is_told(
     assert status == BAD_SETTINGS
     assert f"{tmp_path}/file/cache: " in line
     assert line.endswith("that the broker may make and empty (horolog.tier.cache.dir)")
+
+
+def test_a_cache_of_the_tier_that_another_broker_uses_is_refused_and_its_files_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    other = ObjectCache(PosixFileSystem(), str(tmp_path / "cache"), 1 << 20)
+    other.open()
+    kept = other.make("an object", 100).path
+    status, line = refused(tmp_path / "data", *TIER, f"horolog.tier.cache.dir={tmp_path}/cache")
+    assert status == BAD_SETTINGS
+    assert "another broker has its cache there" in line
+    assert line.endswith("give each a directory of its own (horolog.tier.cache.dir)")
+    assert Path(kept).exists()
+    other.close()
 
 
 @pytest.mark.parametrize("place", ["data", ""], ids=["data directory", "directory above it"])

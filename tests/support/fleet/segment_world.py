@@ -128,6 +128,7 @@ class Node:
         self._config = config
         self.fs = SimFileSystem(clock=clock)
         self.log: LocalLog | None = None
+        self._cache: ObjectCache | None = None
         self._starts = 0
         self.start()
 
@@ -135,9 +136,11 @@ class Node:
         self._starts += 1
         env = Env(self._clock, self.fs, SeededRng(100 * self._starts + self._number))
         self.fs.make_dir("/cache")
-        cache = ObjectCache(self.fs, "/cache", 1 << 20)
-        cache.open()
-        self.remote = RemoteLogs(Reach(self._store, cache), env)
+        if self._cache is not None:
+            self._cache.close()
+        self._cache = ObjectCache(self.fs, "/cache", 1 << 20)
+        self._cache.open()
+        self.remote = RemoteLogs(Reach(self._store, self._cache), env)
         logs = self.logs = LogManager(env, "/data", lambda _: self._config, self.remote)
         logs.open_directory("cluster", self._number)
         logs.load()

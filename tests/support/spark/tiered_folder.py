@@ -13,7 +13,6 @@ from storage.files.meta_properties import write_partition_metadata
 from storage.posix import real_env
 from storage.recovery.loading import LoadHints
 from storage.tier.manifests import local_state
-from storage.tier.object_cache import ObjectCache
 from storage.tier.port import ObjectStore
 from storage.tier.remote_object import Reach
 from storage.tier.tiered_log import TieredLog
@@ -56,8 +55,7 @@ class TieredFolder(TierWorld):
     def open(self, *, is_clean: bool = True) -> None:
         """As the base, in the folder."""
         path = str(self.folder / f"{KEYS.topic}-{KEYS.partition}")
-        cache = ObjectCache(self.env.fs, str(self.folder.parent / "cache"), self.cache_bytes)
-        cache.open()
+        cache = self.begin_cache(str(self.folder.parent / "cache"))
         known = local_state.load(self.env.fs, path) if Path(path).exists() else None
         hints = LoadHints(is_clean)
         if known is not None:

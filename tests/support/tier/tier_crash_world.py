@@ -80,6 +80,7 @@ class TierCrashWorld(CrashWorld):
         self.objects = MemoryStore()
         self.store = WatchedStore(self.objects, self._look_at_store)
         self.remote: RemoteLogs | None = None
+        self.cache: ObjectCache | None = None
         self.copies = self.dropped = self.withdrawn = self.orphans = self.emptied = 0
         self._starts = 0
         self._is_looking = False
@@ -102,6 +103,10 @@ class TierCrashWorld(CrashWorld):
         self._starts += 1
         env = Env(self.clock, fs, SeededRng(self._starts))
         cache = ObjectCache(fs, CACHE_DIR, CACHE_BYTES)
+        if fs is self.fs:
+            if self.cache is not None:
+                self.cache.close()
+            self.cache = cache
         cache.open()
         remote = RemoteLogs(Reach(store, cache), env)
         manager = LogManager(env, LOG_DIR, lambda topic: self.config, remote)

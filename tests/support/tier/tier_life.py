@@ -81,6 +81,7 @@ class TierLife:
         self.manager = self.started(self.fs)
 
     remote: RemoteLogs | None
+    cache: ObjectCache | None = None
     trash: Trash
     orphans: OrphanSweep
 
@@ -99,9 +100,9 @@ class TierLife:
         env = Env(self.clock, fs, SeededRng(self.starts))
         self.remote = None
         if self.store is not None:
-            cache = ObjectCache(fs, CACHE_DIR, self.cache_bytes)
-            cache.open()
-            self.remote = RemoteLogs(Reach(self.store, cache), env)
+            self.cache = ObjectCache(fs, CACHE_DIR, self.cache_bytes)
+            self.cache.open()
+            self.remote = RemoteLogs(Reach(self.store, self.cache), env)
             self.trash = Trash(self.store, self.clock.monotonic)
             self.orphans = OrphanSweep(self.store, self.clock, self.remote.find)
         manager = LogManager(env, LOG_DIR, lambda topic: self.config, self.remote)
@@ -221,9 +222,15 @@ class TierLife:
         while self.manager.remove_deleted():
             continue
 
+    def stop(self) -> None:
+        """A clean stop."""
+        assert self.manager.close()
+        if self.cache is not None:
+            self.cache.close()
+
     def restart(self) -> None:
         """A clean stop and a start."""
-        assert self.manager.close()
+        self.stop()
         self.manager = self.started(self.fs)
 
     def kill(self) -> None:

@@ -63,11 +63,19 @@ class TierWorld:
     log: Log
     tiered: TieredLog
 
+    cache: ObjectCache | None = None
+
+    def begin_cache(self, directory: str) -> ObjectCache:
+        """The one of the process before is gone."""
+        if self.cache is not None:
+            self.cache.close()
+        self.cache = ObjectCache(self.env.fs, directory, self.cache_bytes)
+        self.cache.open()
+        return self.cache
+
     def open(self, *, is_clean: bool = True) -> None:
         """A start: the log as the directory has it, and what it knows of the store."""
-        cache = ObjectCache(self.env.fs, "/cache", self.cache_bytes)
-        cache.open()
-        reach = Reach(self.store, cache)
+        reach = Reach(self.store, self.begin_cache("/cache"))
         known = local_state.load(self.env.fs, LOG_PATH)
         hints = LoadHints(is_clean)
         if known is not None:

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from storage.env import parent_of
-from storage.errors import DiskError
-from storage.tier.object_cache import BLOCK_BYTES, ObjectCache, least_bytes
+from storage.errors import DirectoryLocked, DiskError
+from storage.tier.object_cache import BLOCK_BYTES, LOCK_FILE, ObjectCache, least_bytes
 from tests.support.disk.simdisk import SimFileSystem
 
 DISK_BLOCKS, FREE_BLOCKS = 64, 16
@@ -131,7 +131,21 @@ def test_a_directory_that_is_a_disk_of_its_own_is_emptied_and_used() -> None:
     for name in ("1", "20"):
         fs.open(f"/cache/{name}", create=True)
     ObjectCache(fs, "/cache", 1 << 30).open()
-    assert [each.name for each in fs.list_dir("/cache")] == ["lost+found"]
+    assert sorted(each.name for each in fs.list_dir("/cache")) == [LOCK_FILE, "lost+found"]
+
+
+def test_a_directory_is_one_broker_s_and_goes_to_the_next_when_it_ends() -> None:
+    """Both would number their files alike, and serve what the other one wrote."""
+    fs = SimFileSystem()
+    first, second = (ObjectCache(fs, "/cache", 1 << 30) for _ in range(2))
+    first.open()
+    kept = first.make("an object", BLOCK_BYTES).path
+    with pytest.raises(DirectoryLocked, match="another process"):
+        second.open()
+    assert fs.exists(kept)
+    first.close()
+    second.open()
+    assert not fs.exists(kept)
 
 
 def test_small_objects_are_bounded_by_their_number() -> None:

@@ -69,7 +69,7 @@ def test_every_bit_of_what_is_known_of_the_store_is_guarded() -> None:
 def test_a_damaged_file_of_the_topic_s_id_does_no_harm() -> None:
     life = filled()
     life.drop()
-    assert life.manager.close()
+    life.stop()
     life.fs.write_atomically(f"{PATH}/{PARTITION_METADATA_FILE}", b"version: 0\ntopic_")
     life.manager = life.started(life.fs)
     assert life.log.topic_id == TOPIC_ID
@@ -78,7 +78,7 @@ def test_a_damaged_file_of_the_topic_s_id_does_no_harm() -> None:
 
 def test_a_directory_of_two_topics_is_refused() -> None:
     life = filled()
-    assert life.manager.close()
+    life.stop()
     write_partition_metadata(life.fs, f"{PATH}/{PARTITION_METADATA_FILE}", OTHER_ID)
     with pytest.raises(StorageError, match="its part in the store"):
         life.started(life.fs)
