@@ -17,6 +17,7 @@ from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks, views_of
 from pipeline.sources.reading import read_task
 from protocol.errors import ErrorCode
+from tests.support.patience import until
 from tests.support.spark.pipeline_logs import HOUR_MS, NOON_MS, read_all
 from tests.support.spark.pipeline_topics import jumping, leaderless, make_topic, options, produce
 from tests.support.worlds.node_process import NodeProcess
@@ -106,6 +107,7 @@ def test_files_are_read_while_the_broker_writes_them(node: NodeProcess, admin: A
     writer.start()
     seen = 0
     try:
+        until(lambda: views_of(parse(options(node, topic)))[0].end_offset, "nothing was written")
         for _ in range(12):
             at_least = views_of(parse(options(node, topic)))[0].end_offset
             rows = read_all(options(node, topic, mode="files"), ["offset"])
@@ -115,7 +117,6 @@ def test_files_are_read_while_the_broker_writes_them(node: NodeProcess, admin: A
     finally:
         is_over.set()
         writer.join()
-    assert seen
 
 
 def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one(
