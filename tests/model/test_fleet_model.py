@@ -89,6 +89,12 @@ def test_histories_have_what_they_are_about() -> None:
     assert len({kind for each in lived for kind in each.faults}) >= 10
 
 
+def test_a_load_that_waits_for_the_store_since_before_peace_is_waited_for() -> None:
+    """Nineteen seconds, which a lane drew just before."""
+    with quietly():
+        play(10061367, Logs.COMPACTED)
+
+
 def test_a_seed_is_one_history() -> None:
     with quietly():
         assert play(7) == play(7)

@@ -134,18 +134,18 @@ class Faults:
         for node in self.world.nodes:
             way = node.way
             way.is_cut = False
-            if node.host.tier is not None:
-                node.host.tier.hasten()
+            node.calm()
             way.lost_question = way.lost_answer = way.late = way.doubled = 0.0
             await self.world.rows.drain(node.node_id, draining=False)
 
     async def until_at_rest(self, check: Callable[[], None]) -> None:
-        """Returns when no late statement can come any more, and `check` finds all as it should be.
+        """Returns when nothing from before peace is under way any more, and `check` finds all as it
+        should be.
 
         AssertionError of `check` when it is not in time.
         """
         time = asyncio.get_running_loop().time
-        latest = max(node.way.late_until for node in self.world.nodes)
+        latest = max(node.late_until for node in self.world.nodes)
         await asyncio.sleep(max(latest - time(), 0.0) + 1)
         await until_it_holds(check, partial(asyncio.sleep, 1))
 

@@ -138,10 +138,25 @@ class SimNode:
         self.node: FleetNode | None = None
         self._catalog = FaultyCatalog(world.rows, self.way, world.dice)
         self.tasks: list[asyncio.Task[None]] = []
+        self._is_calm = False
+
+    def calm(self) -> None:
+        """Peace: what its process does with the store takes moments, and what the next one does."""
+        self._is_calm = True
+        if self.host.tier is not None:
+            self.host.tier.hasten()
+
+    @property
+    def late_until(self) -> float:
+        """The moment, in seconds, until which something from before peace may go on."""
+        tier = self.host.tier
+        return max(self.way.late_until, 0.0 if tier is None else tier.busy_until)
 
     def start(self) -> None:
         world = self._world
         self.host = self.disk.host(world.dice)
+        if self._is_calm:
+            self.calm()
         store = SimStore(world.objects, self.way, world.dice)
         reach = FleetReach(self._catalog, store, self.clock, world.times, Inline(), FleetTally())
         address = NodeAddress("node", self.node_id)

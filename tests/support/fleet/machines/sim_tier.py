@@ -73,6 +73,8 @@ class SlowLane:
         self._dice = dice
         self._rate = rate
         self._running: set[asyncio.Task[Any]] = set()
+        self.busy_until = 0.0
+        """The moment, in seconds, at which the longest of its waits ends."""
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """As a lane has it."""
@@ -91,10 +93,15 @@ class SlowLane:
             each.cancel()
 
     async def _work(self, work: Callable[..., T], args: tuple[object, ...]) -> T:
-        await self._clock.sleep(self._dice.expovariate(self._rate))
+        await self._wait()
         done = work(*args)
-        await self._clock.sleep(self._dice.expovariate(self._rate))
+        await self._wait()
         return done
+
+    async def _wait(self) -> None:
+        seconds = self._dice.expovariate(self._rate)
+        self.busy_until = max(self.busy_until, asyncio.get_running_loop().time() + seconds)
+        await self._clock.sleep(seconds)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
@@ -284,6 +291,11 @@ class SimTier:
     def hasten(self) -> None:
         """Peace: its lanes are quick."""
         self._lane.hasten()
+
+    @property
+    def busy_until(self) -> float:
+        """As that of its lane."""
+        return self._lane.busy_until
 
     def kill(self) -> None:
         """The process is gone."""
