@@ -37,9 +37,8 @@ def sound_snapshot(fs: FileSystem, path: str) -> bytes | None:
 def _producers_at(
     fs: FileSystem, directory: str, segments: tuple[Segment, ...], end: int
 ) -> ProducerStates:
-    """One from before the first segment is of no use: the batches between are gone."""
-    first, states = segments[0].base_offset, ProducerStates()
-    known = [each for each in list_partition(fs, directory).snapshots if each >= first]
-    producer_snapshots.load_newest(fs, directory, known, states, at_most=end)
+    known, states = list_partition(fs, directory).snapshots, ProducerStates()
+    first = segments[0].base_offset
+    producer_snapshots.load_newest(fs, directory, known, states, at_least=first, at_most=end)
     replay_producers(segments, states, end)
     return states

@@ -98,17 +98,19 @@ def load_newest(
     offsets: Iterable[int],
     states: ProducerStates,
     *,
+    at_least: int,
     at_most: int,
 ) -> SnapshotLoad:
-    """Fill `states` (emptied first) from the newest sound snapshot at or below `at_most`.
+    """Fill `states` (emptied first) from the newest sound snapshot within both bounds, inclusive.
 
-    `offsets` are those of the snapshots that exist. Damaged ones are removed and named in the
-    answer. Nobody is too old to be restored: `ProducerStates.expire_restored` judges that once the
-    clock is believed.
+    `offsets` are those of the snapshots that exist; `at_least` is the base of the log's first
+    segment, since the batches between an older one and it are gone. Damaged ones are removed and
+    named in the answer. Nobody is too old to be restored: `ProducerStates.expire_restored` judges
+    that once the clock is believed.
     """
     damaged: list[str] = []
     states.clear(0)
-    for offset in sorted((o for o in offsets if o <= at_most), reverse=True):
+    for offset in sorted((o for o in offsets if at_least <= o <= at_most), reverse=True):
         path = f"{directory}/{segment_name(offset, SNAPSHOT)}"
         try:
             entries = decode(path, fs.read_bytes(path))

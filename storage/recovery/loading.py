@@ -214,16 +214,13 @@ class _Loading:
         return LoadedLog(self._files, segments, start_offset, end_offset, self._producers)
 
     def _load_producers(self, segments: tuple[Segment, ...], up_to: int) -> None:
-        """The newest sound snapshot, then the batches after it.
-
-        One from before the log's first segment is of no use: the batches between are gone.
-        """
-        first = self._segments[0].base_offset
+        """The newest sound snapshot, then the batches after it."""
         producer_snapshots.load_newest(
             self._env.fs,
             self._files.path,
-            [offset for offset in self._listing.snapshots if offset >= first],
+            self._listing.snapshots,
             self._producers,
+            at_least=self._segments[0].base_offset,
             at_most=up_to,
         )
         replay_producers(segments, self._producers, up_to)
@@ -356,7 +353,12 @@ class _Loading:
     def _load_snapshot(self, offset: int) -> None:
         """The producers of one snapshot; none where it is damaged, and it goes."""
         producer_snapshots.load_newest(
-            self._env.fs, self._files.path, [offset], self._producers, at_most=offset
+            self._env.fs,
+            self._files.path,
+            [offset],
+            self._producers,
+            at_least=offset,
+            at_most=offset,
         )
         self._producers.end_offset = offset
 

@@ -8,6 +8,7 @@ from config.topic import TopicConfig
 from storage.directory.log_manager import LogManager
 from storage.directory.topics_file import CatalogState, TopicEntry, render
 from storage.env import Env
+from storage.errors import StorageError
 from storage.tier.card import claim
 from storage.tier.cluster_picture import TOPICS_FILE, Content, Files, PictureWriter
 from storage.tier.object_cache import ObjectCache
@@ -72,14 +73,17 @@ def started(env: Env, store: ObjectStore | None = None, **settings: Any) -> LogM
 def started_in(
     env: Env, log_dir: str, store: ObjectStore | None = None, **settings: Any
 ) -> LogManager:
-    """The same for a directory of any name."""
+    """The same for a directory of any name; a start that is refused leaves nothing open."""
     config = TopicConfig(**{**NO_BOUNDS, **settings})
-    remote = None
+    cache = ObjectCache(env.fs, f"{log_dir}-cache", 1 << 26)
     if store is not None:
-        cache = ObjectCache(env.fs, f"{log_dir}-cache", 1 << 26)
         cache.open()
-        remote = RemoteLogs(Reach(store, cache), env)
+    remote = None if store is None else RemoteLogs(Reach(store, cache), env)
     manager = LogManager(env, log_dir, lambda topic: config, remote)
-    manager.open_directory("", 1)
-    manager.load()
+    try:
+        manager.open_directory("", 1)
+        manager.load()
+    except StorageError:
+        cache.close()
+        raise
     return manager

@@ -9,7 +9,7 @@ from protocol.records.record import Record, read_records
 from protocol.records.scan import scan_batches
 from storage.env import Env
 from storage.log.lifecycle import learn_times
-from storage.log.log import Log
+from storage.log.log import AppendResult, Log
 from storage.recovery.loading import LoadHints
 from storage.retention.plan import RetentionLimits
 from storage.segment.segment import Segment
@@ -20,8 +20,8 @@ from storage.tier.object_cache import ObjectCache
 from storage.tier.port import ObjectFacts
 from storage.tier.remote_object import Reach
 from storage.tier.tiered_log import TieredLog
-from tests.support.disk.simenv import sim_env
-from tests.support.records.logs import LOG_PATH, make_durable, open_log
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.logs import LOG_PATH, append, make_durable, open_log
 from tests.support.tier.memory_store import MemoryStore
 
 KEYS = PartitionKeys("t", UUID(int=7), 0)
@@ -88,6 +88,26 @@ class TierWorld:
         """A clean stop and a start."""
         self.log.close()
         self.open()
+
+    def write(self, sequence: int, producer: int = 5) -> AppendResult:
+        """A batch of one record, the next of its producer where `sequence` is."""
+        return append(
+            self.log,
+            1_700_000_000_000,
+            value=b"x" * 500,
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+
+    def write_closed(self, count: int) -> None:
+        """So many batches of one producer in closed segments that may be copied."""
+        for sequence in range(count):
+            self.write(sequence)
+        self.log.roll()
+        clock = self.env.clock
+        assert isinstance(clock, SimClock)
+        clock.advance(50)
 
     def copy_all(self) -> list[RemoteSegment]:
         """Copies what is due."""

@@ -36,7 +36,7 @@ def test_a_snapshot_tells_that_the_sequences_of_a_producer_are_not_known() -> No
     states.end_transaction(9, 2, 0, 20, 500, is_aborted=False)
     save(fs, "/", states)
     again = ProducerStates()
-    assert load_newest(fs, "/", [21], again, at_most=30) == (21, ())
+    assert load_newest(fs, "/", [21], again, at_least=0, at_most=30) == (21, ())
     [(producer_id, entry)] = again
     assert (producer_id, entry.epoch, entry.last_sequence) == (9, 2, -1)
     assert entry.is_marker_alone
@@ -46,7 +46,7 @@ def test_a_load_keeps_the_last_batch_of_each_producer() -> None:
     fs = SimFileSystem()
     assert save(fs, "/", states_at(21)) == "//00000000000000000021.snapshot"
     states = ProducerStates()
-    loaded = load_newest(fs, "/", [21], states, at_most=30)
+    loaded = load_newest(fs, "/", [21], states, at_least=0, at_most=30)
     assert loaded == (21, ())
     entries = dict(states)
     assert entries[7].batches == (RememberedBatch(9, 20, 4, 1000),)
@@ -60,7 +60,7 @@ def test_who_is_expired_in_a_snapshot_is_forgotten_when_the_clock_is_believed() 
     fs = SimFileSystem()
     save(fs, "/", states_at(21))
     states = ProducerStates()
-    load_newest(fs, "/", [21], states, at_most=30)
+    load_newest(fs, "/", [21], states, at_least=0, at_most=30)
     states.restore(9, ProducerEntry(0, batches=(RememberedBatch(0, 21, 0, 500),)))
     assert sorted(states.ids()) == [7, 8, 9]
     states.expire_restored(now_ms=1600, expiration_ms=1101)
@@ -114,7 +114,7 @@ def test_a_damaged_snapshot_is_removed_and_the_next_older_one_taken(damage) -> N
     with pytest.raises(CorruptCheckpoint):
         decode(path, broken)
     states = states_at(99)
-    loaded = load_newest(fs, "/", [10, 21], states, at_most=30)
+    loaded = load_newest(fs, "/", [10, 21], states, at_least=0, at_most=30)
     assert loaded.offset == 10
     assert len(loaded.damaged) == 1
     assert path in loaded.damaged[0]
@@ -126,9 +126,18 @@ def test_a_snapshot_above_the_log_end_is_not_taken() -> None:
     fs = SimFileSystem()
     save(fs, "/", states_at(21))
     states = ProducerStates()
-    loaded = load_newest(fs, "/", [21], states, at_most=20)
+    loaded = load_newest(fs, "/", [21], states, at_least=0, at_most=20)
     assert loaded.offset is None
     assert len(states) == 0
+
+
+def test_a_snapshot_from_before_the_first_segment_is_not_taken() -> None:
+    fs = SimFileSystem()
+    save(fs, "/", states_at(21))
+    states = ProducerStates()
+    assert load_newest(fs, "/", [21], states, at_least=22, at_most=30).offset is None
+    assert len(states) == 0
+    assert load_newest(fs, "/", [21], states, at_least=21, at_most=30).offset == 21
 
 
 def test_strays_are_snapshots_without_a_segment_but_for_the_newest_of_all() -> None:

@@ -2,34 +2,21 @@
 
 import pytest
 
-from protocol.records.builder import build_batch
 from storage.files.layout import SNAPSHOT, segment_name
-from storage.log.log import AppendResult
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import sim_env
-from tests.support.records.logs import LOG_PATH, append_bytes
+from tests.support.records.logs import LOG_PATH
 from tests.support.tier.tier_world import TierWorld
 
-T0 = 1_700_000_000_000
-PRODUCER, RECORDS = 5, 10
+RECORDS = 10
 SNAPSHOT_NAME = f"{LOG_PATH}/{segment_name(RECORDS, SNAPSHOT)}"
-
-
-def write(world: TierWorld, sequence: int) -> AppendResult:
-    batch = build_batch(
-        [(T0, None, b"x" * 500)], producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence
-    )
-    return append_bytes(world.log, batch)
 
 
 def written() -> tuple[TierWorld, SimFileSystem]:
     """A log of one producer whose closed segments are in both places."""
     fs = SimFileSystem()
     world = TierWorld(sim_env(fs=fs))
-    for sequence in range(RECORDS):
-        write(world, sequence)
-    world.log.roll()
-    world.env.clock.advance(50)  # type: ignore[attr-defined]
+    world.write_closed(RECORDS)
     world.copy_all()
     return world, fs
 
@@ -45,8 +32,8 @@ def test_they_are_known_whatever_the_disk_has_kept(seed: int) -> None:
     world, fs = written()
     assert world.drop_all()
     after_a_cut(world, fs, seed)
-    assert write(world, RECORDS - 1).duplicate
-    assert write(world, RECORDS).base_offset == RECORDS
+    assert world.write(RECORDS - 1).duplicate
+    assert world.write(RECORDS).base_offset == RECORDS
 
 
 @pytest.mark.parametrize("left", [None, b"", b"torn"])
@@ -57,7 +44,7 @@ def test_a_snapshot_that_is_absent_or_torn_is_made_of_the_batches(left: bytes | 
         fs.write_atomically(SNAPSHOT_NAME, left)
     assert world.drop_all()
     after_a_cut(world, fs, 1)
-    assert write(world, RECORDS - 1).duplicate
+    assert world.write(RECORDS - 1).duplicate
 
 
 def test_a_torn_snapshot_is_not_copied() -> None:
@@ -65,7 +52,7 @@ def test_a_torn_snapshot_is_not_copied() -> None:
     fs = SimFileSystem()
     world = TierWorld(sim_env(fs=fs))
     for sequence in range(RECORDS):
-        write(world, sequence)
+        world.write(sequence)
     world.log.roll()
     fs.write_atomically(SNAPSHOT_NAME, b"torn")
     world.env.clock.advance(50)  # type: ignore[attr-defined]

@@ -3,31 +3,16 @@
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.builder import build_batch
 from storage.files.layout import SNAPSHOT, segment_name
-from storage.log.log import AppendResult
 from storage.recovery.loading import LoadHints
-from tests.support.records.logs import CLEAN, LOG_PATH, UNCLEAN, append_bytes, open_log
+from tests.support.records.logs import CLEAN, LOG_PATH, UNCLEAN, open_log
 from tests.support.tier.tier_world import TierWorld
-
-T0 = 1_700_000_000_000
-PRODUCER = 5
-
-
-def write(world: TierWorld, sequence: int) -> AppendResult:
-    batch = build_batch(
-        [(T0, None, b"x" * 500)], producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence
-    )
-    return append_bytes(world.log, batch)
 
 
 def wiped(is_clean: bool) -> TierWorld:
     """A log of which the store has ten records of one producer; no segment is in the directory."""
     world = TierWorld()
-    for sequence in range(10):
-        write(world, sequence)
-    world.log.roll()
-    world.env.clock.advance(50)  # type: ignore[attr-defined]
+    world.write_closed(10)
     world.copy_all()
     world.drop_all()
     assert world.log.snapshot.local_start_offset == 10
@@ -40,13 +25,13 @@ def wiped(is_clean: bool) -> TierWorld:
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_producers_go_on_where_they_were(is_clean: bool) -> None:
     world = wiped(is_clean)
-    assert write(world, 9).duplicate
+    assert world.write(9).duplicate
     with pytest.raises(KafkaError) as refused:
-        write(world, 11)
+        world.write(11)
     assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert write(world, 10).base_offset == 10
+    assert world.write(10).base_offset == 10
     world.reopen()
-    assert write(world, 10).duplicate
+    assert world.write(10).duplicate
     assert [each.offset for each in world.records()] == list(range(11))
 
 
@@ -54,7 +39,7 @@ def test_producers_go_on_where_they_were(is_clean: bool) -> None:
 def test_producers_are_known_at_a_second_start_without_a_record(is_clean: bool) -> None:
     world = wiped(is_clean)
     world.open(is_clean=is_clean)
-    assert write(world, 9).duplicate
+    assert world.write(9).duplicate
 
 
 def test_a_damaged_snapshot_is_not_believed() -> None:
