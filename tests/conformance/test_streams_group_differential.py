@@ -21,6 +21,7 @@ from broker.groups.records.classic import read_row
 from broker.groups.records.streams import StreamsRow
 from protocol.apis import (
     delete_groups,
+    describe_configs,
     describe_groups,
     find_coordinator,
     incremental_alter_configs,
@@ -250,6 +251,19 @@ class Side:
         )
         found = self.wire.call(request, 1).responses[0]
         self.said.append(("set", found.error_code))
+        if not found.error_code:
+            wanted = {key: value for key, _, value in named}
+            until(
+                lambda: wanted.items() <= self._settings(group).items(), "a setting does not count"
+            )
+
+    def _settings(self, group: str) -> dict[str, str | None]:
+        asked = describe_configs.DescribeConfigsResource(
+            resource_type=GROUP_RESOURCE, resource_name=group, configuration_keys=None
+        )
+        request = describe_configs.DescribeConfigsRequest(resources=[asked])
+        [found] = self.wire.call(request, 1).results
+        return {each.name: each.value for each in found.configs}
 
     def records(self, group: str) -> None:
         """The records of a group, but for its hash and times."""
