@@ -19,7 +19,7 @@ from typing import NamedTuple
 from storage.env import FileSystem
 from storage.errors import CorruptLog, FileMissing
 from storage.files.layout import SEGMENT_SUFFIXES
-from storage.old_formats.format_upgrade import has_old_message
+from storage.old_formats.format_upgrade import has_old_message, is_old_message
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates
 from storage.producers.replay import replay_rows
@@ -137,8 +137,8 @@ class LogRecovery:
         later = any(other.size_bytes for other in self._segments[index + 1 :])
         is_damage = (
             scan.next_offset < self._durable_below
-            or _old_data_behind(segment, scan)
-            or ((later or scan.good_batch_behind() is not None) and not scan.lost_bytes())
+            or is_old_message(_rest_of(segment, scan))
+            or (not scan.lost_bytes() and (later or _goes_on_behind(segment, scan)))
         )
         if is_damage:
             self._corruption = CorruptLog(
@@ -170,13 +170,23 @@ class LogRecovery:
             remove_segment(segment.files.fs, segment)
 
 
-def _old_data_behind(segment: Segment, scan: LogScan) -> bool:
-    """True when sound messages of format 0 or 1 are at the end of the good part, or behind it.
+def _goes_on_behind(segment: Segment, scan: LogScan) -> bool:
+    """True when a sound batch, or message of format 0 or 1, comes behind the faulty one.
+
+    Of a torn batch this says nothing: a client may have put either into a value of it.
+    """
+    return scan.good_batch_behind() is not None or has_old_message(
+        _rest_of(segment, scan), scan.next_offset
+    )
+
+
+def _rest_of(segment: Segment, scan: LogScan) -> bytes:
+    """Bytes behind the good part in which messages of format 0 and 1 are looked for.
 
     A segment that begins with such messages has been rewritten before (`old_segments`).
     """
     size = min(OLD_SEARCH_BYTES, segment.size_bytes - scan.end_position)
-    return has_old_message(segment.file().read_at(scan.end_position, size), scan.next_offset)
+    return segment.file().read_at(scan.end_position, size)
 
 
 def _write_out(segment: Segment) -> None:

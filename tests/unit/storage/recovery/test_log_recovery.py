@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocol.records.old_formats.legacy_builder import build_set
 from storage.env import Env
 from storage.errors import LogOffline
 from storage.log.log import Log
@@ -75,6 +76,29 @@ def test_bytes_that_never_reached_the_disk_are_a_torn_tail() -> None:
     rewrite(env, 3584, bytes(512))
     log = open_log(env)
     assert (log.snapshot.log_end_offset, log.corruption) == (1, None)
+    assert append(log, 5).base_offset == 1
+
+
+SOUND_IN_A_VALUE = [
+    build_set([(5000, 5, None, b"a message of format 1")], 1),
+    bytes(batch_of([(5, None, b"a batch")], base_offset=5000)),
+]
+
+
+@pytest.mark.parametrize("inner", SOUND_IN_A_VALUE, ids=["message", "batch"])
+@pytest.mark.parametrize("is_short", [True, False])
+def test_what_a_client_has_put_into_a_torn_batch_is_no_log(inner: bytes, is_short: bool) -> None:
+    """A topic of captured traffic has such values; whoever may write can have them, too."""
+    env = sim_env()
+    log = open_log(env)
+    append(log, 1)
+    append(log, 2, value=b"v" * 1500 + inner + b"v" * 1500)
+    if is_short:
+        env.fs.open(FIRST_LOG).truncate(size_of(env) - 100)
+    else:
+        rewrite(env, 512, bytes(512))
+    log = open_log(env)
+    assert (log.corruption, log.snapshot.log_end_offset) == (None, 1)
     assert append(log, 5).base_offset == 1
 
 
