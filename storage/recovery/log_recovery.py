@@ -24,7 +24,7 @@ from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates
 from storage.producers.replay import replay_rows
 from storage.recovery.read_back import read_back
-from storage.scan.log_scan import STALE, LogScan, ScannedChunk
+from storage.scan.log_scan import LogScan, ScannedChunk
 from storage.segment.index_rebuild import IndexRebuild, write_indexes
 from storage.segment.segment import IndexRules, Segment
 from storage.segment.segments import index_of
@@ -129,9 +129,12 @@ class LogRecovery:
         return goes_on
 
     def _settle_fault(self, scan: LogScan, index: int) -> bool:
-        """Cut a torn tail, keep damage; whether the log goes on in the next segment."""
+        """Cut a torn tail, keep damage; whether the log goes on in the next segment.
+
+        Behind a segment that has all up to the next one are only bytes of a write that was refused.
+        """
         segment = self._segments[index]
-        if scan.fault == STALE:
+        if scan.next_offset == scan.below:
             self._cut(segment, scan.end_position)
             return True
         later = any(other.size_bytes for other in self._segments[index + 1 :])

@@ -15,7 +15,7 @@ SEARCH_BYTES = 64 * 1024 * 1024  # how far behind a damaged batch a good one is 
 SECTOR_BYTES = 512
 NO_LIMIT = 1 << 63
 CUT_OFF = "it is cut off"
-STALE = "its offsets belong to the next segment"
+_BACKWARDS, _IN_THE_NEXT = "its offsets run backwards", "its offsets are those of the next segment"
 
 
 class Scannable(Protocol):
@@ -148,7 +148,7 @@ class LogScan:
         following = self.next_offset
         for index, row in enumerate(rows):
             if row[1] < following or row[2] >= self.below:
-                self.fault = STALE if row[2] >= self.below else "its offsets run backwards"
+                self.fault = _BACKWARDS if row[1] < following else _IN_THE_NEXT
                 self.next_offset = following
                 return rows[:index]
             following = row[2] + 1

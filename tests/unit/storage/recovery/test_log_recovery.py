@@ -142,6 +142,38 @@ def test_damage_below_the_recovery_point_is_no_torn_tail() -> None:
         known = LoadHints(is_clean=False, recovery_point=log.durability.recovery_point)
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        batch_of([(9, None, b"the next one")], base_offset=6, leader_epoch=0),
+        b"the rest of a batch that was refused",
+    ],
+    ids=["whole", "a part"],
+)
+def test_what_a_refused_write_left_behind_a_whole_segment_is_cut(rest: bytes) -> None:
+    """The write failed half-way, the segment was closed, and its new length never got durable."""
+    env = sim_env()
+    unsynced(env, 20, segment_bytes=500)
+    size = size_of(env)
+    rewrite(env, size, bytes(rest))
+    log = open_log(env, segment_bytes=500)
+    assert (log.corruption, size_of(env)) == (None, size)
+    assert offsets_of(records_of(log)) == list(range(20))
+
+
+@pytest.mark.parametrize("known", [LoadHints(False, recovery_point=5), LoadHints(False)])
+def test_a_damaged_offset_before_the_next_segment_cuts_nothing(known: LoadHints) -> None:
+    """No checksum covers it: the batch looks like one of a segment far behind."""
+    env = sim_env()
+    written(env, 20, segment_bytes=500)
+    size = size_of(env)
+    rewrite(env, 2 * BATCH_BYTES + 3, b"\x01")
+    log = open_log(env, known, segment_bytes=500)
+    assert log.corruption is not None
+    assert offsets_of(records_of(log)) == [0, 1]
+    assert size_of(env) == size
+
+
 def test_segments_behind_a_torn_one_go() -> None:
     env = sim_env()
     unsynced(env, 20, segment_bytes=500)
