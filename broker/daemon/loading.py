@@ -8,8 +8,10 @@ from broker.security.audit.sinks import AuditFile
 from broker.security.delegation.tokens_file import FILE_NAME as TOKENS_FILE
 from broker.security.users_file import FILE_NAME as USERS_FILE
 from config.errors import ConfigError
+from storage.directory.log_manager import LogManager
 from storage.env import FileSystem
 from storage.errors import DirectoryLocked, DiskError
+from storage.files.layout import partition_dir_name
 from storage.tier.object_cache import ObjectCache
 
 SECRET_FILES = (USERS_FILE, TOKENS_FILE)
@@ -94,5 +96,24 @@ def _load(services: Services) -> None:
     logs.load()
     if logs.upgraded_segments:
         event("old_segments_upgraded", segments=logs.upgraded_segments, format=2)
+    _tell_of_recovery(logs)
     services.topics.load(services.make_partition)
     services.producer_ids.load()
+
+
+def _tell_of_recovery(logs: LogManager) -> None:
+    """Tells what an unclean stop has cost, and which partitions take no writes because of it."""
+    cut = logs.cut_bytes
+    if logs.recovered_logs:
+        event(
+            "logs_recovered",
+            "warning" if cut else "info",
+            logs=logs.recovered_logs,
+            cut_logs=len(cut),
+            cut_bytes=cut.total(),
+            most_cut=", ".join(name for name, _ in cut.most_common(3)),
+        )
+    for log in logs.logs.values():
+        if log.fault is not None:
+            name = partition_dir_name(log.topic, log.partition)
+            event("log_damaged", "error", log=name, detail=log.fault)

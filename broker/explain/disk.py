@@ -63,6 +63,23 @@ PAGES: Mapping[str, Page] = {
         "Find the cause: a crash of the machine does not damage such a file.",
         formerly="damage_found",
     ),
+    "logs_recovered": Page(
+        "The stop before this start was not clean, so the ends of logs were read again (logs, "
+        "horolog_recovered_logs). Batches of which bytes were missing were cut off the ends of "
+        "cut_logs of them (cut_bytes, horolog_recovery_cut_bytes; most_cut names those that lost "
+        "most): they had never been durable, and nobody who asked for that was told they were.",
+        "Nothing. What was acknowledged earlier than the topic's durability promises may be "
+        "gone after a power cut: horolog.durability says how much that is.",
+    ),
+    "log_damaged": Page(
+        "The start found damage in a log: a batch (detail) that had been durable, or that sound "
+        "ones follow, is not what was written. Nothing was changed. Records before it are "
+        "served; the partition takes no writes, also after the next start "
+        "(horolog_log_offline), and producers receive KAFKA_STORAGE_ERROR.",
+        "The disk is going bad, or did not keep what it said it had. Copy the partition's "
+        "directory away, run horolog verify on it, and restore the segment or the directory from "
+        "a backup while the broker is stopped; else read what is there and delete the topic.",
+    ),
     "log_damage_found": Page(
         "The check of closed segments (horolog.scrub.interval.ms) found bytes of a log that are "
         "not what was written. Nothing was changed. /api/scrub lists all that is known.",

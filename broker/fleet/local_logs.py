@@ -67,7 +67,7 @@ class LocalLog:
     @property
     def takes_records(self) -> bool:
         """As the port has it."""
-        return self.log.failed is None and self.log.corruption is None
+        return self.log.fault is None
 
     def batches(self, begin: int, end: int, max_bytes: int) -> Sequence[StoredBatch]:
         """As the port has it. StorageError; LogOffline for batches of which it is not known when

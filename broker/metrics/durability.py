@@ -57,6 +57,12 @@ DURABILITY_METRICS: tuple[Metric[DurabilityView], ...] = (
         (),
         one(lambda view: view.logs.recovered_logs),
     ),
+    gauge(
+        "horolog_recovery_cut_bytes",
+        "Bytes cut off logs that were recovered: tails that had never been durable.",
+        (),
+        one(lambda view: view.logs.cut_bytes.total()),
+    ),
     counter(
         "horolog_rebuilt_indexes",
         "Segments whose indexes were rebuilt since the start.",

@@ -54,7 +54,7 @@ def _led(view: KafkaView) -> float:
 
 def _offline(view: KafkaView) -> float:
     return sum(
-        partition.log.failed is not None
+        partition.log.fault is not None
         for topic in view.topics.image.topics.values()
         for partition in topic.partitions
     )
@@ -106,14 +106,14 @@ _NODE: tuple[Metric[KafkaView], ...] = (
     ),
     gauge(
         "kafka_server_replicamanager_offlinereplicacount",
-        "Partitions whose disk failed.",
+        "Partitions that take no writes: their disk failed, or the start found damage.",
         (),
         one(_offline),
     ),
     _truth("kafka_controller_kafkacontroller_activecontrollercount", "This node is it.", 1),
     gauge(
         "kafka_controller_kafkacontroller_offlinepartitionscount",
-        "Partitions whose disk failed.",
+        "Partitions that take no writes: their disk failed, or the start found damage.",
         (),
         one(_offline),
     ),

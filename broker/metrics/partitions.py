@@ -136,8 +136,8 @@ PARTITION_METRICS: tuple[Metric[LogView], ...] = (
     ),
     per_partition(
         "horolog_log_offline",
-        "1 when the log takes no writes because its disk failed.",
-        lambda log: float(log.failed is not None),
+        "1 when the log takes no writes: its disk failed, or the start found damage.",
+        lambda log: float(log.fault is not None),
         _sum,
     ),
     per_partition(

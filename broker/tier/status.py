@@ -92,7 +92,7 @@ def _blocker(place: TierPlace, log: Log, *, is_state: bool) -> CopyObstacle | No
             return CopyObstacle("copy_disabled", "remote.log.copy.disable is true")
         return CopyObstacle("tier_off", "remote.storage.enable is false")
     if not log.takes_changes:
-        return CopyObstacle("offline", f"the log takes no changes: {log.failed or log.corruption}")
+        return CopyObstacle("offline", f"the log takes no changes: {log.fault}")
     why = tier.tally.failing.get((log.topic, log.partition))
     if why is not None and tier.tally.is_stopped(log):
         return CopyObstacle("stopped", f"{why}; nothing more is copied until a restart")

@@ -14,7 +14,7 @@ from storage.env import FileSystem
 from storage.errors import CorruptLog, FileMissing
 from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
 from storage.files.partition_files import FilePool, PartitionFiles
-from storage.scan.log_scan import LogScan
+from storage.scan.log_scan import SPAN, LogScan
 from storage.segment.index_rebuild import IndexRebuild, write_indexes
 from storage.segment.segment import IndexRules, Segment
 
@@ -62,7 +62,8 @@ def _rebuild(
     segment: Segment, limit: int, rules: IndexRules, *, is_active: bool
 ) -> tuple[str, int]:
     """The fault of the log ("" for none) and the offset after its good part."""
-    scan = LogScan(segment.file(), limit=limit, next_offset=segment.base_offset)
+    base = segment.base_offset
+    scan = LogScan(segment.file(), limit=limit, next_offset=base, below=base + SPAN)
     rebuild = IndexRebuild(segment, rules)
     rebuild.read(scan)
     write_indexes(rebuild.end(scan, closed=not is_active))

@@ -37,7 +37,7 @@ from storage.index.txn_index import AbortedTxn
 from storage.log.compaction_state import RemotePart, UnfinishedSwap
 from storage.log.log import Log
 from storage.retention.cleanability import Verdict
-from storage.scan.log_scan import LogScan, ScannedChunk
+from storage.scan.log_scan import SPAN, LogScan, ScannedChunk
 from storage.segment.segment import Segment
 
 
@@ -349,6 +349,7 @@ class Cleaning:
             segment.file(),
             limit=segment.size_bytes,
             next_offset=segment.base_offset,
+            below=segment.base_offset + SPAN,
             chunk_bytes=self._memory.chunk_bytes,
         )
         yield from scan.chunks()

@@ -5,6 +5,7 @@ there; `__cluster_metadata-0` and directories that are no partitions are left al
 touch the disk block: run them on a lane. `logs` is replaced, never changed, so any thread may read.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -64,6 +65,8 @@ class LogManager:
         """Damaged files that `load` went on without: checkpoints, metadata files."""
         self.recovered_logs = 0
         """Number of logs that `load` had to recover."""
+        self.cut_bytes: Counter[str] = Counter()
+        """Bytes by which logs were cut when they were opened: tails that were never durable."""
         self.upgraded_segments = 0
         """Number of segments of formats 0 and 1 that `load` rewrote."""
         self._env = env
@@ -422,6 +425,8 @@ class LogManager:
         synced_mark.forget(files)
         loaded = load_log(files, config, self._env, known)
         self.recovered_logs += loaded.was_recovered
+        if loaded.cut_bytes:
+            self.cut_bytes[partition_dir_name(*name)] = loaded.cut_bytes
         self.upgraded_segments += loaded.upgraded_segments
         return Log(
             name.topic,

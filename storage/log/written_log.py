@@ -119,6 +119,11 @@ class WrittenLog:
         """
         return self.durability.failed
 
+    @property
+    def fault(self) -> StorageError | None:
+        """Why it takes no more writes: its disk failed, or the start found damage. Else None."""
+        return self.durability.failed or self.corruption
+
     def fail(self, error: StorageError) -> None:
         """Take no more writes until it is reopened: what they need elsewhere is not durable."""
         self.durability.fail(error)
@@ -250,7 +255,7 @@ class WrittenLog:
             )
 
     def _offline(self) -> LogOffline:
-        reason = self.failed or self.corruption
+        reason = self.fault
         if reason is None:
             return LogOffline(self.files.path, "the log is closed")
         return LogOffline(reason.path, reason.message)
@@ -376,7 +381,7 @@ class WrittenLog:
     @property
     def takes_changes(self) -> bool:
         """True when it is in service: open, its disk well, without damage."""
-        return not self.is_closed and self.failed is None and self.corruption is None
+        return not self.is_closed and self.fault is None
 
     @contextmanager
     def _change(self) -> Iterator[None]:

@@ -35,6 +35,7 @@ from storage.producers.replay import replay_producers
 from storage.recovery.log_recovery import LogRecovery, Recovered, remove_segment
 from storage.retention.rolling import jitter
 from storage.scan.batch_walk import last_batch
+from storage.scan.log_scan import SPAN
 from storage.segment.arrival_floor import link
 from storage.segment.index_rebuild import rebuild_indexes
 from storage.segment.removal import wholly_before
@@ -393,6 +394,8 @@ def _end_of(segment: Segment) -> int:
     assert last is not None
     if last.base_offset < segment.base_offset:
         raise CorruptLog(file.path, f"offset {last.base_offset} is before the segment")
+    if last.last_offset >= segment.base_offset + SPAN:
+        raise CorruptLog(file.path, f"offset {last.last_offset} is beyond the segment")
     return last.last_offset + 1
 
 

@@ -24,7 +24,7 @@ from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates
 from storage.producers.replay import replay_rows
 from storage.recovery.read_back import read_back
-from storage.scan.log_scan import LogScan, ScannedChunk
+from storage.scan.log_scan import SPAN, LogScan, ScannedChunk
 from storage.segment.index_rebuild import IndexRebuild, write_indexes
 from storage.segment.segment import IndexRules, Segment
 from storage.segment.segments import index_of
@@ -102,9 +102,13 @@ class LogRecovery:
         segment = self._segments[index]
         following = self._segments[index + 1 : index + 2]
         read_back(segment, self._synced_below)
-        scan = LogScan(segment.file(), limit=segment.size_bytes, next_offset=segment.base_offset)
-        if following:
-            scan.below = following[0].base_offset
+        base, bases = segment.base_offset, [each.base_offset for each in following]
+        scan = LogScan(
+            segment.file(),
+            limit=segment.size_bytes,
+            next_offset=base,
+            below=min([base + SPAN, *bases]),
+        )
         rebuild = IndexRebuild(segment, self._rules)
         segment.aborted.reset()
 
@@ -133,11 +137,11 @@ class LogRecovery:
 
         Behind a segment that has all up to the next one are only bytes of a write that was refused.
         """
-        segment = self._segments[index]
-        if scan.next_offset == scan.below:
+        segment, following = self._segments[index], self._segments[index + 1 :]
+        if following and scan.next_offset == following[0].base_offset:
             self._cut(segment, scan.end_position)
             return True
-        later = any(other.size_bytes for other in self._segments[index + 1 :])
+        later = any(other.size_bytes for other in following)
         is_damage = (
             scan.next_offset < self._durable_below
             or is_old_message(_rest_of(segment, scan))

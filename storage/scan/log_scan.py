@@ -15,7 +15,8 @@ SEARCH_BYTES = 64 * 1024 * 1024  # how far behind a damaged batch a good one is 
 SECTOR_BYTES = 512
 NO_LIMIT = 1 << 63
 CUT_OFF = "it is cut off"
-_BACKWARDS, _IN_THE_NEXT = "its offsets run backwards", "its offsets are those of the next segment"
+_BACKWARDS, _BEYOND = "its offsets run backwards", "its offsets are beyond the segment"
+SPAN = 1 << 31  # offsets from a segment's base on that its indexes have numbers for
 
 
 class Scannable(Protocol):
@@ -53,8 +54,9 @@ class LogScan:
     ) -> None:
         """A pass from `position`, which begins a batch, to `limit`.
 
-        Batches with offsets under `next_offset`, or not `below` the next segment's, end it. It
-        reads `chunk_bytes` at a time, more only for a larger batch.
+        Batches with offsets under `next_offset`, or not `below` those that the segment may have,
+        end it: no checksum covers an offset. It reads `chunk_bytes` at a time, more only for a
+        larger batch.
         """
         self._file = file
         self._chunk_bytes = chunk_bytes
@@ -148,7 +150,7 @@ class LogScan:
         following = self.next_offset
         for index, row in enumerate(rows):
             if row[1] < following or row[2] >= self.below:
-                self.fault = _BACKWARDS if row[1] < following else _IN_THE_NEXT
+                self.fault = _BACKWARDS if row[1] < following else _BEYOND
                 self.next_offset = following
                 return rows[:index]
             following = row[2] + 1

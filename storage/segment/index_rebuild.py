@@ -12,7 +12,7 @@ from protocol.records.scan import BatchRow
 from storage.errors import CorruptLog
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
-from storage.scan.log_scan import LogScan, ScannedChunk
+from storage.scan.log_scan import SPAN, LogScan, ScannedChunk
 from storage.segment.segment import Indexes, IndexRules, Segment
 from storage.segment.zone_repair import mend_zones
 
@@ -137,7 +137,8 @@ def rebuild_indexes(
     In the `gate` they become the segment's, unless a writer has begun there meanwhile: then the
     writer's are answered. CorruptLog when the log is damaged before the limit; DiskError.
     """
-    scan = LogScan(segment.file(), limit=limit, next_offset=segment.base_offset)
+    base = segment.base_offset
+    scan = LogScan(segment.file(), limit=limit, next_offset=base, below=base + SPAN)
     rebuild = IndexRebuild(segment, rules)
     rebuild.read(scan)
     if scan.end_position < limit:

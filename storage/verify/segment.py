@@ -16,7 +16,7 @@ from storage.dump.rows import Dumped, Row
 from storage.env import File, FileSystem
 from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES, segment_name
 from storage.producers.leader_epochs import LeaderEpochs
-from storage.scan.log_scan import CHUNK_BYTES, LogScan, Scannable, ScannedChunk
+from storage.scan.log_scan import CHUNK_BYTES, NO_LIMIT, SPAN, LogScan, Scannable, ScannedChunk
 from storage.scan.log_window import LogWindow
 from storage.verify.batch import ProvenBatch, proven
 from storage.verify.indexes import OffsetProof, TimeProof
@@ -93,10 +93,9 @@ class SegmentProof:
                 self._log.passing(file),
                 limit=file.size(),
                 next_offset=self._base_offset,
+                below=min(self._base_offset + SPAN, self._following or NO_LIMIT),
                 chunk_bytes=self._log.chunk_bytes,
             )
-            if self._following is not None:
-                scan.below = self._following
             for chunk in scan.chunks():
                 self._add(chunk)
                 yield len(chunk.data)

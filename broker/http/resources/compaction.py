@@ -196,9 +196,8 @@ def _last_run(services: CompactionServices, log: "Log") -> dict[str, object] | N
 
 
 def _fault(services: CompactionServices, log: "Log", now_ms: int) -> Blocker | None:
-    fault = log.failed or log.corruption
-    if fault:
-        return Blocker("offline", f"the log takes no changes: {fault}")
+    if log.fault is not None:
+        return Blocker("offline", f"the log takes no changes: {log.fault}")
     if log.compaction.is_stuck:
         why = "files that a failed run left could not be removed: only a restart can settle that"
         return Blocker("stuck", why)

@@ -114,7 +114,7 @@ def _partition(services: TopicServices, partition: "Partition") -> dict[str, obj
     snapshot = log.snapshot
     verdict = services.retention.verdicts.get(log)
     largest = max(segment.max_timestamp for segment in snapshot.segments)
-    fault = log.failed or log.corruption
+    fault = log.fault
     return {
         "partition": partition.index,
         "log_start_offset": snapshot.log_start_offset,

@@ -103,7 +103,7 @@ def _timeline(services: TimelineServices, asked: Asked) -> object:
 
 def _partition(view: _View, log: "Log") -> dict[str, object]:
     snapshot = log.snapshot
-    fault: StorageError | None = log.failed or log.corruption
+    fault = log.fault
     state: dict[str, object] = {
         "topic": log.topic,
         "partition": log.partition,

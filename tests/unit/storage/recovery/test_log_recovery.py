@@ -174,6 +174,31 @@ def test_a_damaged_offset_before_the_next_segment_cuts_nothing(known: LoadHints)
     assert size_of(env) == size
 
 
+@pytest.mark.parametrize("known", [CLEAN, LoadHints(False, recovery_point=20)])
+@pytest.mark.parametrize("number", [2, 9])
+def test_an_offset_that_the_segment_cannot_have_is_damage(number: int, known: LoadHints) -> None:
+    """Indexes have no number for it: the whole directory was refused."""
+    env = sim_env()
+    written(env).close()
+    rewrite(env, number * BATCH_BYTES, b"\x01")
+    for suffix in (".index", ".timeindex"):
+        env.fs.remove(FIRST_LOG.replace(".log", suffix))
+    log = open_log(env, known)
+    assert log.corruption is not None
+    assert offsets_of(records_of(log)) == list(range(number))
+    assert size_of(env) == 10 * BATCH_BYTES
+
+
+def test_the_end_of_a_log_is_none_that_its_last_segment_cannot_have() -> None:
+    """After a clean stop the last batch alone is looked at."""
+    env = sim_env()
+    written(env).close()
+    rewrite(env, 9 * BATCH_BYTES, b"\x01")
+    log = open_log(env, CLEAN)
+    assert log.corruption is not None
+    assert log.snapshot.log_end_offset == 9
+
+
 def test_segments_behind_a_torn_one_go() -> None:
     env = sim_env()
     unsynced(env, 20, segment_bytes=500)
