@@ -15,7 +15,7 @@ SEARCH_BYTES = 64 * 1024 * 1024  # how far behind a damaged batch a good one is 
 SECTOR_BYTES = 512
 NO_LIMIT = 1 << 63
 CUT_OFF = "it is cut off"
-_BACKWARDS, _BEYOND = "its offsets run backwards", "its offsets are beyond the segment"
+_DISORDER, _BEYOND = "its offsets are out of order", "its offsets are beyond the segment"
 SPAN = 1 << 31  # offsets from a segment's base on that its indexes have numbers for
 
 
@@ -147,12 +147,17 @@ class LogScan:
         return size < 2
 
     def _in_order(self, rows: list[BatchRow]) -> list[BatchRow]:
-        following = self.next_offset
+        """Those before the first one whose offsets do not fit in; the next one may show that."""
+        before = following = self.next_offset
+        fitting = len(rows)
         for index, row in enumerate(rows):
-            if row[1] < following or row[2] >= self.below:
-                self.fault = _BACKWARDS if row[1] < following else _BEYOND
-                self.next_offset = following
-                return rows[:index]
-            following = row[2] + 1
+            if following <= row[1] and row[2] < self.below:
+                before, following = following, row[2] + 1
+                continue
+            self.fault = _DISORDER if row[1] < following else _BEYOND
+            fitting = index
+            if index and before <= row[1] < following and before < rows[index - 1][1]:
+                fitting, following = index - 1, before
+            break
         self.next_offset = following
-        return rows
+        return rows[:fitting]

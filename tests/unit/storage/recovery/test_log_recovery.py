@@ -1,5 +1,7 @@
 """What a log is after a crash: tails go, damage stays, indexes are made anew (operations B3.4)."""
 
+from itertools import product
+
 import pytest
 
 from protocol.records.old_formats.legacy_builder import build_set
@@ -187,6 +189,29 @@ def test_an_offset_that_the_segment_cannot_have_is_damage(number: int, known: Lo
     assert log.corruption is not None
     assert offsets_of(records_of(log)) == list(range(number))
     assert size_of(env) == 10 * BATCH_BYTES
+
+
+@pytest.mark.parametrize("known", [CLEAN, LoadHints(False, recovery_point=7), LoadHints(False)])
+def test_no_flipped_bit_of_a_header_cuts_what_was_synced(known: LoadHints) -> None:
+    """Offset, length, epoch and format have no checksum."""
+    env = sim_env()
+    written(env, 7, segment_bytes=250).close()
+    disk = env.fs.after_kill()  # type: ignore[attr-defined]
+    bases, cut, believed = (0, 3, 6), [], []
+    for offset, at, bit in product(range(7), range(21), range(8)):
+        fs = disk.after_kill()
+        base = max(each for each in bases if each <= offset)
+        position = (offset - base) * BATCH_BYTES + at
+        file = fs.open(f"{LOG_PATH}/{base:020d}.log")
+        file.write_at(position, bytes([file.read_at(position, 1)[0] ^ 1 << bit]))
+        log = open_log(sim_env(fs=fs), known, segment_bytes=250)
+        sizes = [fs.open(f"{LOG_PATH}/{each:020d}.log").size() for each in bases]
+        if sizes != [3 * BATCH_BYTES, 3 * BATCH_BYTES, BATCH_BYTES]:
+            cut.append((offset, at, bit))
+        elif log.corruption is not None and log.snapshot.log_end_offset > offset:
+            believed.append((offset, at, bit))
+    assert not cut
+    assert not believed
 
 
 def test_the_end_of_a_log_is_none_that_its_last_segment_cannot_have() -> None:
