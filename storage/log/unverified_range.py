@@ -8,9 +8,10 @@ bytes from the disk: memory, too, can go bad.
 
 from typing import NamedTuple
 
-from protocol.records.scan import BatchRow, scan_batches
+from protocol.records.scan import scan_batches
 from storage.env import File
 from storage.errors import DiskError
+from storage.scan.offset_order import OffsetOrder
 from storage.segment.segment import Segment
 from storage.segment.verified_ranges import VerifiedRanges
 
@@ -83,7 +84,7 @@ class _Look:
     def sound_part(self, begin: int, end: int) -> int:
         """The end of the sound batches from `begin` on, at least `end` unless there is a fault."""
         self.fault = ""
-        order = _Order(self._base_offset, self._below)
+        order = OffsetOrder(self._base_offset - 1, self._below)
         limit = min(self._limit, self._file.size())
         position = begin
         needed = 0
@@ -107,38 +108,3 @@ class _Look:
     def _read(self, position: int, size: int) -> memoryview:
         buffer = memoryview(bytearray(size))
         return buffer[: self._file.read_into(position, buffer)]
-
-
-class _Order:
-    """Check that offsets rise from batch to batch.
-
-    Where they do not, one of two neighbours is wrong: the later one if the earlier one follows on
-    its own predecessor without a gap, else perhaps the earlier one.
-    """
-
-    def __init__(self, base_offset: int, below: int) -> None:
-        self._last = base_offset - 1
-        self._below = below
-        self._position = -1
-        self._is_anchored = False
-        self.unsound_from = -1
-        """Position of the wrong batch, once a fault was found."""
-
-    def fault_in(self, rows: list[BatchRow], begin: int) -> str:
-        """Fault of the next batches, in a piece from `begin` on; empty without one."""
-        for row in rows:
-            at, base, last = begin + row[0], row[1], row[2]
-            if base <= self._last or last >= self._below:
-                is_later = self._is_anchored or self._position < 0 or base > self._last
-                self.unsound_from = at if is_later else self._position
-                return "its offsets are out of order"
-            self._is_anchored = base == self._last + 1
-            self._last, self._position = last, at
-        return ""
-
-    def fault_before(self, head: bytes) -> str:
-        """Fault of the last batch, by the begin of the one behind it; empty without one."""
-        if self._is_anchored or int.from_bytes(head, "big") > self._last:
-            return ""
-        self.unsound_from = self._position
-        return "its offsets are out of order"

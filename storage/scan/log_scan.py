@@ -9,13 +9,13 @@ from typing import NamedTuple, Protocol
 from protocol.checksum import crc32c
 from protocol.records.batch import CRC_STARTS, HEADER_BYTES, LENGTH_ENDS, CorruptBatch, read_header
 from protocol.records.scan import BatchRow, find_next_batch, scan_batches
+from storage.scan.offset_order import OffsetOrder
 
 CHUNK_BYTES = 8 * 1024 * 1024
 SEARCH_BYTES = 64 * 1024 * 1024  # how far behind a damaged batch a good one is looked for
 SECTOR_BYTES = 512
 NO_LIMIT = 1 << 63
 CUT_OFF = "it is cut off"
-_DISORDER, _BEYOND = "its offsets are out of order", "its offsets are beyond the segment"
 SPAN = 1 << 31  # offsets from a segment's base on that its indexes have numbers for
 
 
@@ -40,7 +40,7 @@ class ScannedChunk(NamedTuple):
 class LogScan:
     """One pass over a `.log`. After it `end_position` is where the good part ends."""
 
-    __slots__ = ("_chunk_bytes", "_file", "below", "end_position", "fault", "limit", "next_offset")
+    __slots__ = ("_chunk_bytes", "_file", "_given", "_order", "end_position", "fault", "limit")
 
     def __init__(
         self,
@@ -60,12 +60,17 @@ class LogScan:
         """
         self._file = file
         self._chunk_bytes = chunk_bytes
-        self.below = below
+        self._order = OffsetOrder(next_offset - 1, below)
+        self._given = next_offset  # behind the chunks before: those are not taken back
         self.limit = limit
         self.end_position = position
-        self.next_offset = next_offset
         self.fault = ""
         """Fault that ended the pass before the limit; empty if none."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the good part."""
+        return max(self._order.last + 1, self._given)
 
     def chunks(self) -> Iterator[ScannedChunk]:
         """The good batches, a chunk at a time; a chunk's data is valid until the next one."""
@@ -80,7 +85,7 @@ class LogScan:
             view = memoryview(buffer)[:asked]
             view = view[: self._file.read_into(begin, view)]
             scan = scan_batches(view)
-            rows = self._in_order(scan.batches)
+            rows = self._in_order(scan.batches, begin)
             size = self._chunk_bytes
             if not self.fault and scan.stop == "corrupt":
                 self.fault = f"its {scan.fault} is wrong"
@@ -146,18 +151,11 @@ class LogScan:
             return not any(self.next_offset.to_bytes(8, "big")[:size])
         return size < 2
 
-    def _in_order(self, rows: list[BatchRow]) -> list[BatchRow]:
+    def _in_order(self, rows: list[BatchRow], begin: int) -> list[BatchRow]:
         """Those before the first one whose offsets do not fit in; the next one may show that."""
-        before = following = self.next_offset
-        fitting = len(rows)
-        for index, row in enumerate(rows):
-            if following <= row[1] and row[2] < self.below:
-                before, following = following, row[2] + 1
-                continue
-            self.fault = _DISORDER if row[1] < following else _BEYOND
-            fitting = index
-            if index and before <= row[1] < following and before < rows[index - 1][1]:
-                fitting, following = index - 1, before
-            break
-        self.next_offset = following
-        return rows[:fitting]
+        self.fault = self._order.fault_in(rows, begin)
+        if not self.fault:
+            self._given = self._order.last + 1
+            return rows
+        unsound_from = max(self._order.unsound_from, begin)
+        return [row for row in rows if begin + row[0] < unsound_from]

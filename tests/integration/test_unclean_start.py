@@ -50,7 +50,7 @@ def test_what_was_cut_and_what_is_damaged_are_told(harmed: Path, tmp_path: Path)
         (line,) = lines_of(broker, "log_damaged")
         assert "level=error" in line
         assert "log=t-0" in line
-        assert "is damaged (its offsets are beyond the segment)" in line
+        assert "is damaged (its offsets are out of order)" in line
         assert broker.metric("horolog_recovery_cut_bytes") == len(GARBAGE)
         for partition, offline in ((0, 1), (1, 0)):
             labels = {"topic": "t", "partition": str(partition)}
