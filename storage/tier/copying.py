@@ -59,7 +59,7 @@ def copy_segment(
     counts then.
     """
     if epoch_of(to.keys):  # the copy takes the place of commits, which are sound
-        _check_batches(segment)
+        _check_batches(segment, end_offset)
     untimed = _known_times(log, segment)
     records, block_sums = _send_records(segment, to)
     side, parts = _side_of(segment, end_offset, producers)
@@ -81,9 +81,15 @@ def copy_segment(
     )
 
 
-def _check_batches(segment: Segment) -> None:
-    """DamagedSegment where one is not as its CRC says."""
-    scan = LogScan(segment.file(), limit=segment.size_bytes, chunk_bytes=CHECK_BYTES)
+def _check_batches(segment: Segment, end_offset: int) -> None:
+    """DamagedSegment where one is not as its CRC says, or its offsets are not of the segment."""
+    scan = LogScan(
+        segment.file(),
+        limit=segment.size_bytes,
+        next_offset=segment.base_offset,
+        below=end_offset,
+        chunk_bytes=CHECK_BYTES,
+    )
     for _ in scan.chunks():
         pass
     if scan.fault:

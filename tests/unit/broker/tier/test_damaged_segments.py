@@ -3,6 +3,7 @@
 import pytest
 
 from broker.tier.tiering import Tiering
+from protocol.records.scan import scan_batches
 from storage.files.layout import LOG
 from storage.log.log import Log
 from storage.tier import copying
@@ -22,25 +23,32 @@ class Shared:
     async def start_named(self, log: Log) -> None: ...
 
 
-async def copied(world: ShortWorld, tiering: Tiering) -> list[str]:
+VALUE, OFFSET = 500, 6
+"""Places in the last batch of a segment; no checksum covers its offset."""
+
+
+async def copied(world: ShortWorld, tiering: Tiering, place: int = VALUE) -> list[str]:
     """Objects with records, after a byte of the first segment has changed."""
     await world.make_topic("t", **TOPIC)
     await world.write(9)
     file = world.fs.open(world.log.snapshot.segments[0].path_of(LOG))
-    file.write_at(file.size() // 2, b"\xff")
+    begin = scan_batches(file.read_at(0, file.size())).batches[-1][0]
+    assert begin + VALUE < file.size()
+    file.write_at(begin + place, b"\xff")
     for _ in range(2):
         await tiering.run()
     return [key for key in world.store.objects if key.endswith(".log")]
 
 
+@pytest.mark.parametrize("place", [VALUE, OFFSET])
 async def test_in_a_fleet_a_damaged_segment_is_not_copied_and_its_log_is_made_again(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:
     """Commits have it: its leader takes it from them."""
     monkeypatch.setattr(copying, "epoch_of", lambda _: 1)
     world = ShortWorld()
     tiering = Tiering(world.tiering._parts._replace(shared=Shared()))
-    assert await copied(world, tiering) == []
+    assert await copied(world, tiering, place) == []
     assert isinstance(world.log.failed, DamagedSegment)
 
 
