@@ -27,12 +27,13 @@ class OffsetOrder:
 
     def fault_in(self, rows: list[BatchRow], begin: int) -> str:
         """Fault of the next batches, in a piece from `begin` on; empty without one."""
-        for row in rows:
-            at, base, last = begin + row[0], row[1], row[2]
-            if base <= self.last or last >= self._below:
-                return self._fault(at, base)
-            self._is_anchored = base == self.last + 1
-            self._before, self.last, self._position = self.last, last, at
+        last, below = self.last, self._below
+        for index, row in enumerate(rows):
+            if row[1] <= last or row[2] >= below:
+                self._passed(rows[:index], begin)
+                return self._fault(begin + row[0], row[1])
+            last = row[2]
+        self._passed(rows, begin)
         return ""
 
     def fault_before(self, head: bytes) -> str:
@@ -41,6 +42,13 @@ class OffsetOrder:
             return ""
         self.unsound_from = self._position
         return DISORDER
+
+    def _passed(self, rows: list[BatchRow], begin: int) -> None:
+        if rows:
+            at, base, last = rows[-1][:3]
+            self._before = rows[-2][2] if len(rows) > 1 else self.last
+            self.last, self._position = last, begin + at
+            self._is_anchored = base == self._before + 1
 
     def _fault(self, at: int, base: int) -> str:
         is_later = self._is_anchored or self._position < 0 or base > self.last
