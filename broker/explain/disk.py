@@ -78,7 +78,8 @@ PAGES: Mapping[str, Page] = {
         "(horolog_log_offline), and producers receive KAFKA_STORAGE_ERROR.",
         "The disk is going bad, or did not keep what it said it had. Copy the partition's "
         "directory away, run horolog verify on it, and restore the segment or the directory from "
-        "a backup while the broker is stopped; else read what is there and delete the topic.",
+        "a backup while the broker is stopped; else read what is there and delete the topic. A "
+        "node of a fleet makes the log again from what is committed, by itself.",
     ),
     "log_damage_found": Page(
         "The check of closed segments (horolog.scrub.interval.ms) found bytes of a log that are "
