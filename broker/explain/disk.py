@@ -67,7 +67,7 @@ PAGES: Mapping[str, Page] = {
         "The stop before this start was not clean, so the ends of logs were read again (logs, "
         "horolog_recovered_logs). Batches of which bytes were missing were cut off the ends of "
         "cut_logs of them (cut_bytes, horolog_recovery_cut_bytes; most_cut names those that lost "
-        "most): they had never been durable, and nobody who asked for that was told they were.",
+        "most): they had never been durable, and no acknowledgement had promised that.",
         "Nothing. What was acknowledged earlier than the topic's durability promises may be "
         "gone after a power cut: horolog.durability says how much that is.",
     ),

@@ -121,7 +121,7 @@ class WrittenLog:
 
     @property
     def fault(self) -> StorageError | None:
-        """Why it takes no more writes: its disk failed, or the start found damage. Else None."""
+        """The reason why it takes no more writes: a failed disk, or damage that the start found."""
         return self.durability.failed or self.corruption
 
     def fail(self, error: StorageError) -> None:
