@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 
 from tests.support.fleet.brokers import FleetOfBrokers, some_brokers
 from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.patience import until
 from tests.support.tier.s3_server import S3Server
 from tests.support.worlds.broker_process import HOROLOG, start_broker
 
@@ -181,7 +182,9 @@ def test_users_of_a_broker_are_not_left_out_where_a_fleet_has_others(
     with start_broker(tmp_path / "one", SAME_CLUSTER) as alone:
         add_user(alone.bootstrap, "alice")
     try:
-        add_user(fleet.start(1, SAME_CLUSTER).bootstrap, "bob")
+        node = fleet.start(1, SAME_CLUSTER)
+        add_user(node.bootstrap, "bob")
+        until(lambda: "fleet_life_begins" in node.log.read_text(), "it has no part in the fleet")
         fleet.stop(1)
     finally:
         fleet.end()
