@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from storage.env import FileSystem
 from storage.errors import CorruptLog, FileMissing
-from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
+from storage.files.layout import LOG, OFFSET_INDEX, SPAN, TIME_INDEX, ZONES, segment_name
 from storage.files.partition_files import FilePool, PartitionFiles
-from storage.scan.log_scan import SPAN, LogScan
+from storage.scan.log_scan import LogScan
 from storage.segment.index_rebuild import IndexRebuild, write_indexes
 from storage.segment.segment import IndexRules, Segment
 

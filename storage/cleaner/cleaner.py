@@ -32,12 +32,13 @@ from storage.cleaner.cleaned_transactions import CleanedTransactions
 from storage.cleaner.segment_swap import SegmentSwap
 from storage.env import Env
 from storage.errors import CorruptLog, DiskError
+from storage.files.layout import SPAN
 from storage.index.sparse_index import MAX_RELATIVE_OFFSET
 from storage.index.txn_index import AbortedTxn
 from storage.log.compaction_state import RemotePart, UnfinishedSwap
 from storage.log.log import Log
 from storage.retention.cleanability import Verdict
-from storage.scan.log_scan import SPAN, LogScan, ScannedChunk
+from storage.scan.log_scan import LogScan, ScannedChunk
 from storage.segment.segment import Segment
 
 

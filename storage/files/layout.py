@@ -13,6 +13,7 @@ TXN_INDEX = ".txnindex"
 TXN_SUM = ".txnsum"
 ZONES = ".zones"
 SNAPSHOT = ".snapshot"
+SPAN = 1 << 31  # offsets from a segment's base on that its indexes have numbers for
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, TXN_SUM, ZONES)
 ABORTS = frozenset((TXN_INDEX, TXN_SUM))
 """Either tells that transactions were aborted in a segment: one of them may be lost."""

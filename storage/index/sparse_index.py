@@ -21,8 +21,9 @@ from typing import TypeAlias
 from storage import locks
 from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing
+from storage.files.layout import SPAN
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
+MAX_RELATIVE_OFFSET = SPAN - 1
 
 _ABSENT = -1
 

@@ -21,6 +21,7 @@ from storage.files.layout import (
     OFFSET_INDEX,
     REMOTE_FILE,
     SNAPSHOT,
+    SPAN,
     SYNCED_MARK,
 )
 from storage.files.partition_files import PartitionFiles
@@ -35,7 +36,6 @@ from storage.producers.replay import replay_producers
 from storage.recovery.log_recovery import LogRecovery, Recovered, remove_segment
 from storage.retention.rolling import jitter
 from storage.scan.batch_walk import last_batch
-from storage.scan.log_scan import SPAN
 from storage.segment.arrival_floor import link
 from storage.segment.index_rebuild import rebuild_indexes
 from storage.segment.removal import wholly_before

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from storage.env import FileSystem
 from storage.errors import CorruptLog, FileMissing
-from storage.files.layout import SEGMENT_SUFFIXES
+from storage.files.layout import SEGMENT_SUFFIXES, SPAN
 from storage.old_formats.format_upgrade import has_old_message, is_old_message
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates
 from storage.producers.replay import replay_rows
 from storage.recovery.read_back import read_back
-from storage.scan.log_scan import SPAN, LogScan, ScannedChunk
+from storage.scan.log_scan import LogScan, ScannedChunk
 from storage.segment.index_rebuild import IndexRebuild, write_indexes
 from storage.segment.segment import IndexRules, Segment
 from storage.segment.segments import index_of
@@ -142,10 +142,11 @@ class LogRecovery:
             self._cut(segment, scan.end_position)
             return True
         later = any(other.size_bytes for other in following)
+        rest = _rest_of(segment, scan)
         is_damage = (
             scan.next_offset < self._durable_below
-            or is_old_message(_rest_of(segment, scan))
-            or (not scan.lost_bytes() and (later or _goes_on_behind(segment, scan)))
+            or is_old_message(rest)
+            or (not scan.lost_bytes() and (later or _goes_on_behind(scan, rest)))
         )
         if is_damage:
             self._corruption = CorruptLog(
@@ -177,14 +178,12 @@ class LogRecovery:
             remove_segment(segment.files.fs, segment)
 
 
-def _goes_on_behind(segment: Segment, scan: LogScan) -> bool:
+def _goes_on_behind(scan: LogScan, rest: bytes) -> bool:
     """True when a sound batch, or message of format 0 or 1, comes behind the faulty one.
 
     Of a torn batch this says nothing: a client may have put either into a value of it.
     """
-    return scan.good_batch_behind() is not None or has_old_message(
-        _rest_of(segment, scan), scan.next_offset
-    )
+    return scan.good_batch_behind() is not None or has_old_message(rest, scan.next_offset)
 
 
 def _rest_of(segment: Segment, scan: LogScan) -> bytes:

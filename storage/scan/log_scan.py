@@ -16,7 +16,6 @@ SEARCH_BYTES = 64 * 1024 * 1024  # how far behind a damaged batch a good one is 
 SECTOR_BYTES = 512
 NO_LIMIT = 1 << 63
 CUT_OFF = "it is cut off"
-SPAN = 1 << 31  # offsets from a segment's base on that its indexes have numbers for
 
 
 class Scannable(Protocol):

@@ -10,9 +10,10 @@ from contextlib import AbstractContextManager, nullcontext
 
 from protocol.records.scan import BatchRow
 from storage.errors import CorruptLog
+from storage.files.layout import SPAN
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
-from storage.scan.log_scan import SPAN, LogScan, ScannedChunk
+from storage.scan.log_scan import LogScan, ScannedChunk
 from storage.segment.segment import Indexes, IndexRules, Segment
 from storage.segment.zone_repair import mend_zones
 

@@ -14,9 +14,9 @@ from protocol.records.compression import InflateLimit
 from storage.dump.indexes import dump_offset_index, dump_time_index
 from storage.dump.rows import Dumped, Row
 from storage.env import File, FileSystem
-from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES, segment_name
+from storage.files.layout import LOG, OFFSET_INDEX, SPAN, TIME_INDEX, TXN_INDEX, ZONES, segment_name
 from storage.producers.leader_epochs import LeaderEpochs
-from storage.scan.log_scan import CHUNK_BYTES, NO_LIMIT, SPAN, LogScan, Scannable, ScannedChunk
+from storage.scan.log_scan import CHUNK_BYTES, NO_LIMIT, LogScan, Scannable, ScannedChunk
 from storage.scan.log_window import LogWindow
 from storage.verify.batch import ProvenBatch, proven
 from storage.verify.indexes import OffsetProof, TimeProof
